@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from rich.console import Console
 
@@ -23,17 +23,25 @@ from strop.models.silence_libraries import hush
 from strop.observe.live.progress_bar import ProgressBar
 from strop.placement.place import place
 from strop.recipes import build, parameters_of, recipe_named
+from strop.recipes.given_objects import as_values
 from strop.run import Run
 from strop.run_state import Watcher
 from strop.types import Metrics
 
 
 def recipe(name: str, **fields: Any) -> Run:
-    """The run that a recipe makes; `fields` are its parameters, those of `Setting` among them, or fields of `Run`."""
+    """The run that a recipe makes; `fields` are its parameters, those of `Setting` among them, or fields of `Run`.
+
+    `env` may also be rows (a list of dicts, a pandas DataFrame, a Dataset), and `reward` a function or several.
+    """
+    if not isinstance(name, str):
+        raise ConfigurationError(f"recipe takes a name such as 'grpo', got {type(name).__name__}")
     made = recipe_named(name)
     own, known = parameters_of(made), {field.name for field in dataclasses.fields(Run)}
     if unknown := sorted(set(fields) - (possible := own.keys() | known)):
         raise ConfigurationError(f"recipe {name} has no field {unknown[0]!r}: {nearest(unknown[0], possible)}")
+    types = get_type_hints(Run) | {key: parameter.type for key, parameter in own.items()}
+    fields = as_values(fields, types)
     run = build(made, {key: value for key, value in fields.items() if key in own})
     return dataclasses.replace(run, **{key: value for key, value in fields.items() if key not in own})
 
@@ -51,6 +59,8 @@ def train(
 
     `name` is that of its folder in `runs`; `where` engines compute is inline, process or ray.
     """
+    if not isinstance(run, Run | str | Path):
+        raise ConfigurationError(f"train takes a Run or the folder of one, got {type(run).__name__}")
     if isinstance(run, Run):
         placed = place(run, where, engines)
         title, steps, limit = placed.recipe, placed.steps, placed.max_generated_tokens

@@ -79,6 +79,8 @@ class Probed:
     frequent_share: float = 0.0
     apart: int = 0  # tasks at which a right answer earned more than a wrong one
     problem: str = ""
+    refusal: str = ""  # why nothing can be learned from these rewards
+    warning: str = ""
 
     @property
     def faults(self) -> list[ConstantPay]:

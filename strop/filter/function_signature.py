@@ -18,13 +18,14 @@ def is_of_group(parameters: Mapping[str, inspect.Parameter]) -> bool:
     return _OF_GROUP in parameters
 
 
-def rollout_arguments(rollout: Rollout, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
-    """What one rollout has to offer."""
+def rollout_arguments(rollout: Rollout, answer: str, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """What one rollout has to offer; `answer` is the task's as its environment reads it."""
     task = rollout.task
     offered = columns_of(task) | {
         "prompt": "\n".join(message.content for message in task.messages),
         "completion": rollout.completion,
-        "answer": task.answer,
+        "answer": answer,
+        "full_answer": task.answer,
         "messages": conversation(rollout),
     }
     return _named(offered, parameters)

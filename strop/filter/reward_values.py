@@ -7,13 +7,16 @@ import inspect
 import math
 import numbers
 import re
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from strop.errors import ConfigurationError, RewardError
 from strop.filter.paid_text import Paid, Span, total
 from strop.roles import Reward
+from strop.storage.named_files import is_own_file
 from strop.success import SURVIVAL
 from strop.types import SUCCESS, Group, Rollout
 from strop.workers.untrusted_answers import LARGEST, NoAnswer, entries, number, shown
@@ -48,8 +51,16 @@ async def scored(reward: Reward, group: Group, seconds: float | None = None) -> 
         return scores_of(returned, len(group.rollouts))
     except Exception as error:
         is_spent = isinstance(error, MemoryError | RecursionError)
-        fault = Fault(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR], is_whole=True, is_spent=is_spent)
+        text = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR] + _place(error)
+        fault = Fault(text, is_whole=True, is_spent=is_spent)
         return [fault] * len(group.rollouts)
+
+
+def _place(error: Exception) -> str:
+    """The line of a user's file at which it was raised, in brackets; empty where that is none of theirs."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if each.name != "<module>" and is_own_file(each.filename)]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
 async def _in_time(work: Awaitable[Any], seconds: float | None) -> Any:

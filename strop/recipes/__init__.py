@@ -96,7 +96,7 @@ def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
             arguments[name] = values[name]
     known = parameters_of(recipe)
     if unknown := sorted(set(values) - set(known)):
-        raise ConfigurationError(f"no field {unknown[0]!r}: {nearest(unknown[0], known)}")
+        raise ConfigurationError(f"recipe {recipe.__name__} has no field {unknown[0]!r}: {nearest(unknown[0], known)}")
     if missing := [name for name, parameter in known.items() if parameter.is_required and name not in values]:
         description = (inspect.getdoc(recipe) or "").splitlines()
         raise ConfigurationError(f"{recipe.__name__} needs {missing[0]}=...: {' '.join(description[:1])}")

@@ -29,6 +29,12 @@ def is_answered(envs: Sequence[Environment]) -> bool:
     return all(env.is_answered for env in envs if isinstance(env, Table))
 
 
+def rules_of(envs: Sequence[Environment]) -> tuple[tuple[str, str], ...]:
+    """By table, the rule by which its answers are read, where that changes them."""
+    tables = [env for env in envs if isinstance(env, Table)]
+    return tuple((env.name, env.chosen[0]) for env in tables if env.chosen[0] not in ("text", "none"))
+
+
 def measured(envs: tuple[Environment, ...]) -> Reward:
     """The environments' own reward with weight 0: it is logged and not trained on."""
     return replace(judged_by(envs), weight=0.0)  # type: ignore[type-var]

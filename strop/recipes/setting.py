@@ -16,11 +16,11 @@ from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.generate.engines.select_engine import EngineName, engine_on
 from strop.models.loading.model_names import BUNDLED
-from strop.recipes.environment_specs import categories, is_answered, judged_by, measured
+from strop.recipes.environment_specs import categories, is_answered, judged_by, measured, rules_of
 from strop.recipes.environments import is_bundled_env, parse_envs
-from strop.recipes.model_paths import chosen_model
+from strop.recipes.model_paths import chosen_model, text_of, with_template
 from strop.recipes.user_rewards import own_rewards, with_success
-from strop.roles import Advantage, Loss
+from strop.roles import Advantage, Environment, Loss
 from strop.run import Run
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
@@ -43,6 +43,10 @@ class Setting:
     max_tokens: int = 64  # of one completion
     temperature: float = 1.0  # of sampling
     answer: Rule = "auto"  # answer extraction for tasks of a file: text, number, boxed, hashes, math
+    system: str = ""  # system prompt for tasks of a table: the text, or a file that holds it
+    chat_template: str = ""  # for a model without one: chatml, plain, or a Jinja file; empty: the model's own
+    template_arguments: tuple[str, ...] = ()  # NAME=VALUE for the chat template: enable_thinking=false
+    stop: tuple[str, ...] = ()  # texts that end a completion; \\n is a line break
     reward: str = ""  # FILE.py:FUNCTION, several joined by + (0.5*FILE.py:FUNCTION); `env`: the environment's own
     columns: tuple[str, str] = ("", "")  # prompt and answer columns of a table; empty: the usual names
     splits: tuple[str, str] = ("train", "test")  # training and held-out split of a dataset
@@ -69,12 +73,12 @@ class Setting:
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`, and `by_category` cuts tables into categories."""
-        table = Table("", self.answer, *self.columns, *self.splits)
+        table = Table("", self.answer, *self.columns, *self.splits, system=text_of(self.system))
         envs = parse_envs(self.env, self.seed, table, self.isolation)
         envs = categories(envs, recipe) if parts.pop("by_category", False) else envs
-        self._check_tables([env for env in envs if isinstance(env, Table)])
+        self._check_tables(envs)
         judged, has_answers = (judged_by(envs),), is_answered(envs)
-        own = own_rewards(self.reward, judged) if self.reward else judged
+        own = own_rewards(self.reward, judged, rules_of(envs)) if self.reward else judged
         rewards = with_success(own, judged, has_answers, self.reward_range, self.success)
         measuring = judged if has_answers else rewards if self.reward else (measured(envs),)
         heldout_tasks = self.heldout_tasks if has_answers or self.reward else 0
@@ -82,7 +86,7 @@ class Setting:
             "rewards": rewards,
             "budget": Fixed(self.group_size),
             "admission": BoundedLag(self.lag),
-            "sampling": Sampling(temperature=self.temperature, max_tokens=self.max_tokens),
+            "sampling": Sampling(temperature=self.temperature, max_tokens=self.max_tokens, stop=self._stops),
             "engine": engine_on(self.device, self.engine),
             "trainer": TorchTrainer(learning_rate=self.learning_rate, device=self.device),
         }
@@ -97,7 +101,7 @@ class Setting:
             advantage=advantage,
             losses=losses,
             recipe=recipe,
-            model=chosen_model(self.model),
+            model=with_template(chosen_model(self.model), self.chat_template, self.template_arguments),
             seed=self.seed,
             steps=self.steps,
             groups_per_step=self.groups_per_step,
@@ -107,8 +111,15 @@ class Setting:
             **chosen,
         )
 
-    def _check_tables(self, tables: Sequence[Table]) -> None:
+    @property
+    def _stops(self) -> tuple[str, ...]:
+        return tuple(each.replace("\\n", "\n").replace("\\t", "\t") for each in self.stop)
+
+    def _check_tables(self, envs: Sequence[Environment]) -> None:
         """Refuse options for task files without a task file."""
+        tables = [env for env in envs if isinstance(env, Table)]
+        if self.system and len(tables) < len(envs):
+            raise ConfigurationError(f"system= applies to tables of tasks; {self.env} writes its own messages")
         if not tables and (self.answer != "auto" or self.columns != ("", "")):
             option = f"answer={self.answer}" if self.answer != "auto" else f"columns={','.join(self.columns)}"
             raise ConfigurationError(f"{option} applies to task files only; {self.env} scores completions itself")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
+from typing import TypeAlias
 
 from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.from_environment import Earned
@@ -17,9 +18,15 @@ from strop.types import ScoreRange
 _NAME = re.compile(r"(?:(?P<weight>\d{1,9}(?:\.\d{1,9})?)\*)?(?P<name>env|.+:[A-Za-z_]\w*)", re.DOTALL)
 
 
-def own_rewards(text: str, judged: tuple[Reward, ...]) -> tuple[Reward, ...]:
-    """The rewards named in a text, joined by +, each with its weight before a `*`; their weighted sum counts."""
-    return tuple(reward for part in _parts(text) for reward in _named(part, judged))
+Rules: TypeAlias = tuple[tuple[str, str], ...]
+
+
+def own_rewards(text: str, judged: tuple[Reward, ...], rules: Rules = ()) -> tuple[Reward, ...]:
+    """The rewards named in a text, joined by +, each with its weight before a `*`; their weighted sum counts.
+
+    `rules` says how answers of each environment are read, as functions are handed them.
+    """
+    return tuple(reward for part in _parts(text) for reward in _named(part, judged, rules))
 
 
 def _parts(text: str) -> list[str]:
@@ -35,10 +42,10 @@ def _parts(text: str) -> list[str]:
     return found
 
 
-def _named(part: str, judged: tuple[Reward, ...]) -> tuple[Reward, ...]:
+def _named(part: str, judged: tuple[Reward, ...], rules: Rules) -> tuple[Reward, ...]:
     found = _NAME.fullmatch(part)
     assert found is not None
-    chosen = judged if found["name"] == "env" else (PythonFunction(found["name"]),)
+    chosen = judged if found["name"] == "env" else (PythonFunction(found["name"], rules=rules),)
     if found["weight"] is None:
         return chosen
     return tuple(replace(each, weight=float(found["weight"])) for each in chosen)  # type: ignore[type-var]

@@ -94,9 +94,12 @@ def own_code(run: Any) -> list[Path]:
 def is_own(module: ModuleType) -> bool:
     """Whether it belongs neither to strop nor to anything installed."""
     file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or not file.endswith(".py") or _is_installed(file):
-        return False
-    return not _is_installed(_resolved(file))
+    return isinstance(file, str) and is_own_file(file)
+
+
+def is_own_file(file: str) -> bool:
+    """Whether a Python file belongs neither to strop nor to anything installed."""
+    return file.endswith(".py") and not _is_installed(file) and not _is_installed(_resolved(file))
 
 
 def _is_installed(path: str) -> bool:

@@ -152,7 +152,8 @@ def test_a_comparison_that_hangs_on_all_punishes_nobody() -> None:
 def test_a_bug_that_a_completion_finds_stays_the_scorers_fault() -> None:
     group = group_of("right", "bug")
     (scores,) = scored([Grades()], group, seconds=1.0)
-    assert outcomes(group) == [1.0, "reward grades: ZeroDivisionError: integer division or modulo by zero"]
+    at = "(test_overruns.py, line 34)"
+    assert outcomes(group) == [1.0, f"reward grades: ZeroDivisionError: integer division or modulo by zero {at}"]
     assert scores.overruns == 0 and scores.failed == 1
 
 

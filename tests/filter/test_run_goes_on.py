@@ -21,7 +21,7 @@ from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 
 FAULTS = {
-    "oops": "reward obeys: ValueError: could not convert string to float: 'oops'",
+    "oops": "reward obeys: ValueError: could not convert string to float: 'oops' (foul.py, line 112)",
     "nan": "reward obeys: returned nan, need a finite number",
     "kill": "reward obeys: its process died (signal SIGKILL)",
     "orphan": "reward obeys: left a process running",

@@ -114,7 +114,7 @@ def test_names_are_snake_case_or_the_rewards_own() -> None:
 
 
 FAULTS = {
-    "oops": "ValueError: could not convert string to float: 'oops'",
+    "oops": "ValueError: could not convert string to float: 'oops' (foul.py, line 112)",
     "nan": "returned nan, need a finite number",
     "inf": "returned -inf, need a finite number",
     "none": "returned None, need a number",
@@ -254,7 +254,7 @@ def test_memory_is_limited() -> None:
 def test_gigabytes_are_written_nowhere() -> None:
     group = group_of("write", "flood", "1")
     scored([Obeys()], group)
-    assert outcomes(group) == ["reward obeys: OSError: [Errno 27] File too large", 0.5, 1.0]
+    assert outcomes(group) == ["reward obeys: OSError: [Errno 27] File too large (foul.py, line 156)", 0.5, 1.0]
 
 
 def test_a_worker_sees_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:

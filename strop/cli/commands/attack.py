@@ -28,6 +28,7 @@ from strop.filter import rewards as room
 from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.python_function import PythonFunction
 from strop.filter.rewards.unit_tests import PassedTests
+from strop.recipes.environment_specs import rules_of
 from strop.recipes.environments import bundled_envs, parse_envs
 from strop.roles import Environment, Reward
 
@@ -89,7 +90,7 @@ def rewards_of(
         return _of_recipe(word, overrides, envs, trust)
     chosen = list(envs) or [kind(_LEVELS.get(name, 1)) for name, kind in bundled_envs().items()]
     if ".py:" in word:
-        return [(env, (PythonFunction(word),)) for env in chosen]
+        return [(env, (PythonFunction(word, rules=rules_of(chosen)),)) for env in chosen]
     kind = named(room, word, Reward)
     if kind is None:
         known = {*modules(room, Reward), *recipe_files(), *bundled_envs()}

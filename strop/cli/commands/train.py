@@ -19,10 +19,9 @@ from strop.cli.terminal import closable_output, is_trusted
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, nearest
 from strop.launch.checks.preflight import check
-from strop.launch.running.asking import ask_parts
+from strop.launch.checks.preflight_all import first_prompt, rehearse
 from strop.launch.running.launch import launch, relaunch
-from strop.launch.running.more_steps import extend
-from strop.launch.running.probing import probe_rewards
+from strop.launch.running.provenance_check import extend
 from strop.launch.running.spelled import warnings as spelled
 from strop.models.loading.check_folder import check_model_folder
 from strop.models.loading.model_names import model_folder
@@ -65,12 +64,19 @@ def start_run(typed: ParsedWords, start: StartOptions, quiet: bool) -> int:
     for text in filter(None, [warning(run), *spelled(run)]):
         print(f"warning: {text}", file=sys.stderr)
     if start.is_dry:
-        ask_parts(run)
-        for text in probe_rewards(run):
+        for text in rehearse(run)[1]:
             print(f"warning: {text}", file=sys.stderr)
+        print("\n".join([*rules(run), first_prompt(run)]), file=sys.stderr)
         print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))
         return 0
-    folder = fresh_folder(start.root, start.name or f"{run.recipe}-seed{run.seed}")
+    name = start.name or f"{run.recipe}-seed{run.seed}"
+    folder = fresh_folder(start.root, name)
+    if folder.path.name != name:
+        print(
+            f"{start.root / name} is there already: this run is {folder.path.name}; to go on with that one: "
+            f"strop train --resume {start.root / name}",
+            file=sys.stderr,
+        )
     return _train(run, folder, quiet, lambda watchers: launch(run, start.root, folder.path.name, watchers))
 
 
@@ -83,7 +89,7 @@ def resume_run(
     is_dry: bool = False,
 ) -> int:
     """Resume a run, or only print it; returns the exit code."""
-    steps = _more_steps(words)
+    steps = _more_steps(path, words)
     folder = RunFolder(path)
     if not folder.recipe.is_file():
         within, beside = ([str(each.path) for each in find_runs(place)] for place in (path, path.parent))
@@ -92,7 +98,7 @@ def resume_run(
     folder.read_origin()  # refuses a run of another version before its code is executed
     trust = is_trusted(folder, trust)
     if steps is not None and not is_dry:
-        extend(path, steps, trust)
+        extend(path, steps, trust, changed_anyway)
     run: Run = from_source(folder.recipe, trust)
     if is_dry:
         print(
@@ -104,14 +110,15 @@ def resume_run(
     return _train(run, folder, quiet, lambda watchers: relaunch(path, watchers, changed_anyway, trust))
 
 
-def _more_steps(words: list[str]) -> int | None:
+def _more_steps(path: Path, words: list[str]) -> int | None:
     """New number of steps, the only setting that a resumed run accepts."""
     name, _, value = words[0].partition("=") if words else ("", "", "")
     if name == "steps" and value.isdigit() and len(words) == 1:
         return int(value)
     if words:
         raise ConfigurationError(
-            f"a resumed run keeps its recipe.py, so {' '.join(words)!r} cannot be set; only steps=NUMBER can"
+            f"a resumed run keeps its recipe.py, so {' '.join(words)!r} cannot be set; only steps=NUMBER can. A new "
+            f"run goes on from its weights with other settings: strop train RECIPE model={path} {' '.join(words)}"
         )
     return None
 
@@ -149,7 +156,7 @@ class StartMessage:
 
     def begins(self, title: str, steps: int, max_tokens: int = 0) -> None:
         if not self.is_printed:
-            self.console.print("\n".join([opening(self.run, self.path), *rules(self.run)]), soft_wrap=True)
+            self.console.print("\n".join([opening(self.run, self.path), *map(escape, rules(self.run))]), soft_wrap=True)
         self.is_printed = True
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
@@ -158,7 +165,7 @@ class StartMessage:
 
 def rules(run: Run) -> list[str]:
     """For each dataset file: the rule that extracts answers, why it was chosen, and an example."""
-    return [escape(f"{env.name}: {env.reads()}") for env in run.envs if isinstance(env, Table)]
+    return [f"{env.name}: {env.reads()}" for env in run.envs if isinstance(env, Table)]
 
 
 def opening(run: Run, path: Path) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +124,11 @@ def _batched_rows(file: Path) -> Iterator[tuple[str, Any]]:
     try:
         import pyarrow
     except ImportError:
+        if file.suffix == ".csv":
+            yield from _csv_rows(file)
+            return
         raise ConfigurationError(
-            f"{file} needs pyarrow: pip install 'strop[datasets]'; a .jsonl file does not"
+            f"{file} needs pyarrow: pip install 'strop[datasets]'; a .jsonl or .csv file does not"
         ) from None
     try:
         rows = (row for batch in _batches(file) for row in batch.to_pylist())
@@ -133,11 +138,38 @@ def _batched_rows(file: Path) -> Iterator[tuple[str, Any]]:
         raise DataError(f"{file} cannot be read: {error}") from None
 
 
+def _csv_rows(file: Path) -> Iterator[tuple[str, Any]]:
+    """Of a CSV file where pyarrow is not installed; a column is of numbers where every cell is one."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            rows = list(csv.DictReader(lines, strict=True))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{file} cannot be read: {error}") from None
+    for number, row in enumerate(rows):
+        if None in row or None in row.values():
+            raise DataError(
+                f"{file}, row {number}: it has {'more' if None in row else 'fewer'} cells than the first line"
+            )
+    kinds = {name: _kind([row[name] for row in rows]) for name in (rows[0] if rows else {})}
+    for number, row in enumerate(rows):
+        yield f"{file}, row {number}", {name: kinds[name](cell) if cell else None for name, cell in row.items()}
+
+
+def _kind(cells: Sequence[str]) -> Callable[[str], Any]:
+    """Whole numbers, numbers or text: the first that every cell which is not empty can be read as."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            for cell in filter(None, cells):
+                kind(cell)
+            return kind
+    return str
+
+
 def _batches(file: Path) -> Any:
     if file.suffix == ".parquet":
         from pyarrow import parquet
 
         return parquet.ParquetFile(file).iter_batches(_ROWS)
-    from pyarrow import csv
+    from pyarrow import csv as tables
 
-    return csv.open_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    return tables.open_csv(file, convert_options=tables.ConvertOptions(strings_can_be_null=True))

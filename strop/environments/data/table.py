@@ -28,7 +28,7 @@ from strop.environments.format.demonstrations import Demonstration, demonstratio
 from strop.environments.single_turn import SingleCompletion, SingleTurn
 from strop.errors import ConfigurationError, DataError, nearest
 from strop.roles import Environment
-from strop.types import FilePath, Task
+from strop.types import FilePath, Message, Task
 
 _UNNAMED = re.compile(r"[^\w.-]+")  # what no name holds
 CATEGORIES, _MOST_CATEGORIES = ("category", "subject", "level", "difficulty"), 64
@@ -53,6 +53,7 @@ class Table(Environment):
     heldout_split: str = "test"  # of a dataset, to measure on; where it has none, a share of `split`
     heldout_share: float = 0.1
     part: tuple[str, str] = ("", "")  # column and value of the rows that are taken; empty: all rows
+    system: str = ""  # system message before every prompt that has none
     title: str = ""  # empty: of the file, folder or dataset; set where two tables of a run share theirs
 
     def __post_init__(self) -> None:
@@ -85,7 +86,10 @@ class Table(Environment):
         return self.chosen[0] != "none" and not self._read[1]
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        return self._tasks.task(index, heldout)
+        task = self._tasks.task(index, heldout)
+        if not self.system or task.messages[0].role == "system":
+            return task
+        return replace(task, messages=(Message("system", self.system), *task.messages))  # under the same id
 
     def num_tasks(self, heldout: bool = False) -> int:
         return self._tasks.num_tasks(heldout)

@@ -11,26 +11,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from strop.environments.data.answer_extraction import gold
 from strop.errors import ConfigurationError
 from strop.filter.function_signature import group_arguments, is_of_group, numbers, rollout_arguments
 from strop.roles import Reward
 from strop.storage.own_functions import loaded, parsed
-from strop.types import FilePath, Group, ScoreRange
+from strop.types import FilePath, Group, ScoreRange, Task
 
 
 @dataclass(frozen=True)
 class PythonFunction(Reward):
     """Call of `path` ("file.py:function") with arguments by parameter name, once per rollout or once per group.
 
-    A per-rollout function may name `prompt`, `completion`, `answer`, `messages` (the whole conversation) and any column
-    of the task's row; a per-group function is TRL's: `fn(prompts, completions, **columns) -> list[float]`. Printed
-    output is discarded. Its process has no API keys in its environment variables: read a needed key from a file.
+    A per-rollout function may name `prompt`, `completion`, `answer` (as its table reads it), `full_answer` (as the row
+    has it), `messages` (the whole conversation) and any column of the task's row; a per-group function is TRL's:
+    `fn(prompts, completions, **columns) -> list[float]`, with columns as the row has them. Printed output is discarded.
+    Its process has no API keys in its environment variables: read a needed key from a file.
     `function.low = -1` and `function.high = 1` below it state the scores of a wrong and of a right rollout.
     """
 
     path: FilePath  # FILE.py:FUNCTION
     weight: float = 1.0
     grades: ScoreRange | None = None  # scores of a wrong and a right rollout; None: those that the file states
+    rules: tuple[tuple[str, str], ...] = ()  # by environment, the rule by which its answers are read
 
     def __post_init__(self) -> None:
         file, colon, function = self.path.rpartition(":")
@@ -46,6 +49,18 @@ class PythonFunction(Reward):
     def name(self) -> str:
         return self.path.rpartition(":")[2]
 
+    @property
+    def place(self) -> str:
+        """File and line of the function."""
+        file = Path(self.path.rpartition(":")[0])
+        lines = [each.lineno for each in ast.walk(parsed(file, self.name)) if _is_named(each, self.name)]
+        return f"{file.name}, line {lines[0]}" if lines else file.name
+
+    def answer(self, task: Task) -> str:
+        """A task's answer as its environment reads it."""
+        rule = dict(self.rules).get(task.source)
+        return gold(rule, task.answer) if rule else task.answer
+
     def open_resources(self) -> None:
         """Run the file now, so that its imports are on no rollout's clock."""
         self._function  # noqa: B018
@@ -57,18 +72,24 @@ class PythonFunction(Reward):
                 self._function(**group_arguments(group, parameters))
             )
             return scores
-        return [self._function(**rollout_arguments(rollout, parameters)) for rollout in group.rollouts]
+        answer = self.answer(group.task)
+        return [self._function(**rollout_arguments(rollout, answer, parameters)) for rollout in group.rollouts]
 
     def __getstate__(self) -> dict[str, Any]:
         return {
             "path": self.path,
             "weight": self.weight,
             "grades": self.grades,
+            "rules": self.rules,
         }  # the loaded function stays in its process
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
         return loaded(self.path)
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name
 
 
 def _stated(tree: ast.Module, function: str) -> ScoreRange | None:

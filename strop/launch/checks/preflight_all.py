@@ -1,4 +1,4 @@
-"""All checks that need no run folder: settings, model folder, prompts."""
+"""Rehearsal of a run, before it has a folder: settings, model folder, prompts, named parts, rewards."""
 
 from __future__ import annotations
 
@@ -9,10 +9,29 @@ from strop.generate.templates.chat_template import Template
 from strop.launch.checks.parts_agree import check_tools_shown
 from strop.launch.checks.preflight import check
 from strop.launch.checks.prompt_lengths import NotServed, leave_out_long, leave_out_measured
+from strop.launch.checks.warnings import warnings_of
+from strop.launch.running.asking import ask_parts
+from strop.launch.running.probing import probe_rewards
 from strop.models.loading.check_folder import check_context, check_model_folder
 from strop.models.loading.model_names import model_folder
 from strop.roles import Engine
 from strop.run import Run
+
+
+def rehearse(run: Run) -> tuple[list[NotServed], list[str]]:
+    """Everything that is tried before a run starts: the tasks left out, and all warnings; else raises what stands in
+    the way.
+    """
+    left_out = make_ready(run)
+    ask_parts(run)
+    return left_out, [*warnings_of(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]
+
+
+def first_prompt(run: Run) -> str:
+    """What the model reads of the first task, special tokens and all."""
+    template, task = Template.load(model_folder(run.model)), run.envs[0].task(0)
+    tokens = template.opening(task.messages, task.tools)
+    return f"the model reads of the first task, {len(tokens)} tokens:\n{template.decode(tokens)}"
 
 
 def make_ready(run: Run) -> list[NotServed]:

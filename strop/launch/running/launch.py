@@ -25,12 +25,9 @@ from strop.filter.scoring import Scorer
 from strop.generate.llm_clients.named import taken
 from strop.generate.policy import Policy
 from strop.launch.checks.gpu_memory_plan import expect
-from strop.launch.checks.preflight_all import fit, make_ready
-from strop.launch.checks.warnings import warnings_of
+from strop.launch.checks.preflight_all import fit, rehearse
 from strop.launch.running.agreement import check_agreement
-from strop.launch.running.asking import ask_parts
 from strop.launch.running.gc_pause import heap_at_rest
-from strop.launch.running.probing import probe_rewards
 from strop.launch.running.provenance_check import check_origin, differences, write_origin, write_recipe
 from strop.launch.running.saving import Saving
 from strop.launch.running.stopping import gentle_stop
@@ -77,9 +74,8 @@ class Watchers:
 
 def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
     """Start a new run and train it to the end; returns its summary."""
-    left_out = make_ready(run)
-    ask_parts(run)
-    for warning in [*warnings_of(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]:
+    left_out, warnings = rehearse(run)
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
     with _owned(folder), _gone_if_refused(folder):

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from strop.capabilities import Closes, Learns, Meets, Observes, Remembers, Store
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.generate.llm_clients.without_model import Canned, Procedural
+from strop.launch.checks.reward_rehearsal import rehearsed
 from strop.roles import Environment, LLMClient, Reward
 from strop.run import Run
 
@@ -34,6 +36,10 @@ def probe_rewards(run: Run) -> list[str]:
     if any(each.pays_blindly for each in inside(run.rewards, Reward)):
         return []
     found = [_probe(run, env, _SECONDS / len(envs)) for envs in [_different(run.envs)] for env in envs]
+    if refusals := [each.refusal for each in found if each.refusal]:
+        if not run.allow_constant_completions:
+            raise ConfigurationError("\n".join(refusals))
+        return refusals
     faults = [_fault(each) for each in found if each.faults]
     warnings = [warning for each in found for warning in _warnings(each)]
     if faults and not run.allow_constant_completions:
@@ -64,7 +70,10 @@ def _probe(run: Run, env: Environment, seconds: float) -> Probed:
 
 async def _closed_after(asked: AskedRewards, seconds: float) -> Probed:
     try:
-        return await probed(asked, TASKS, seconds)
+        told = await rehearsed(asked)
+        if told.refusal:
+            return Probed(asked.env.name, refusal=told.refusal)
+        return replace(await probed(asked, TASKS, seconds), warning=told.warning)
     finally:
         await asked.close()
 
@@ -102,9 +111,10 @@ def _fault(found: Probed) -> str:
 
 
 def _warnings(found: Probed) -> list[str]:
+    warnings = [found.warning] if found.warning else []
     if found.problem:
-        return [f"constant completions were not tried in {found.env}: {found.problem}; strop attack tries them"]
-    warnings = []
+        problem = f"constant completions were not tried in {found.env}: {found.problem}; strop attack tries them"
+        return warnings or [problem]
     if found.is_dominated:
         warnings.append(f"one answer, {found.frequent!r}, solves {found.frequent_share:.0%} of tasks of {found.env}")
     if found.is_cut:

@@ -1,4 +1,4 @@
-"""Provenance of a run (origin.json: data, code, model, machine), compared on resume."""
+"""Provenance of a run (origin.json: data, code, model, machine), compared on resume and changed by more steps."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from strop.observe.run_files.provenance import code, commit, compiler, hardware,
 from strop.run import Run
 from strop.storage.named_files import named_places, own_code
 from strop.storage.run_folder import FORMAT, RunFolder
+from strop.storage.run_source import from_source, to_source
 from strop.storage.trust import sign
 
 _WHOLE = 1 << 26  # bytes of a file that is hashed whole
@@ -113,3 +114,22 @@ def digest(path: Path) -> str:
             file.seek(number * (size - _SLICE) // (_SLICES - 1))
             state.update(file.read(_SLICE))
     return state.hexdigest()
+
+
+def extend(path: Path, steps: int, trust: bool = False, changed_anyway: bool = False) -> None:
+    """From here on the run in this folder has `steps` steps, and origin.json says so.
+
+    Without parts that schedule by the number of steps, the result has the bits of a run that had so many from
+    the start.
+    """
+    folder = RunFolder(path)
+    check_origin(folder, changed_anyway)
+    run: Run = from_source(folder.recipe, trust)
+    if steps <= run.steps:
+        raise ConfigurationError(f"{path} has {run.steps} steps: steps={steps} would not be more")
+    before, run.steps = run.steps, steps
+    title = f"strop run {path.name}: {run.recipe}, seed {run.seed}, extended from {before} to {steps} steps."
+    write_recipe(folder.recipe, to_source(run, title))
+    origin = folder.read_origin()
+    origin |= {folder.recipe.name: digest(folder.recipe), "extended": [*origin.get("extended", ()), [before, steps]]}
+    folder.origin.write_text(json.dumps(origin, indent=1) + "\n")

@@ -16,7 +16,6 @@ from markupsafe import Markup
 from strop.observe.dashboard.downsampled_series import Columns
 from strop.observe.dashboard.jsonl_tail import Tail
 from strop.observe.dashboard.live_pass_rates import LiveLessons
-from strop.observe.dashboard.task_kinds import TaskKinds
 from strop.observe.live.status_file import read_status
 from strop.observe.report.transcripts import Reader
 from strop.observe.run_files.run_info import constants, envs_of
@@ -24,6 +23,19 @@ from strop.storage.run_folder import RunFolder
 
 _RECENT = 50  # steps whose time says how long the next ones take
 _FRESH = 10.0  # seconds since the status was written: a run writes it every second, even when it hangs
+
+
+@dataclass
+class TaskKinds:
+    """Sources and levels by name."""
+
+    _row: int = 0  # the last task that was looked at
+    _found: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def look(self, ledger: LedgerBrowser) -> dict[str, tuple[str, int]]:
+        new, self._row = ledger.kinds(self._row)
+        self._found |= {f"{source} level {level}": (source, level) for source, level in new}
+        return dict(sorted(self._found.items(), key=lambda item: item[1]))
 
 
 @dataclass

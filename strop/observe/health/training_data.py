@@ -55,10 +55,14 @@ class FailingKind(HealthRule):
         beside = sum(kind.failed for kind in others) / max(sum(kind.rollouts for kind in others), 1)
         share = worst.failed / worst.rollouts
         evidence = f"{worst.failed:,} of {worst.rollouts:,} rollouts of {worst.name} failed "
-        evidence += f"by the environment's fault ({share:.0%}"
+        is_reward = worst.error.startswith("reward ")
+        evidence += f"by the {'reward' if is_reward else 'environment'}'s fault ({share:.0%}"
         evidence += f"; {beside:.1%} of all others)" if others else ")"
         evidence += f", most often: {worst.error[:_LETTERS]}" if worst.error else ""
-        remedy = "mend the environment or its reward; more time (env_seconds, reward_seconds) if it is slow"
+        if is_reward:
+            remedy = "mend the reward: what it cannot score is left out, and never counts as wrong"
+            return HealthFinding("reward failing", evidence, remedy, is_grave=share >= _MOST)
+        remedy = "mend the environment; more time (env_seconds, reward_seconds) if it is slow"
         return HealthFinding("environment failing for one kind", evidence, remedy, is_grave=share >= _MOST)
 
 

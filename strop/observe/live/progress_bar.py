@@ -16,7 +16,6 @@ from rich.text import Text
 from strop.types import Metrics
 
 _PLAIN_LINES = 20  # about as many over a whole run, beside those with a held-out metric
-_SMOOTHING = 0.8  # of the live reward: the rollouts of one step are a small sample
 
 
 @dataclass
@@ -27,7 +26,8 @@ class ShownStanding:
     max_tokens: int = 0  # generated tokens that end the run; 0: no limit
     step: int = 0
     tokens: float = 0.0
-    reward: float | None = None
+    reward: float | None = None  # of the last step
+    failed: dict[str, float] = field(default_factory=dict)  # by whose fault: share of the last step's rollouts
     first_heldout: float | None = None
     heldout: float | None = None
     tokens_per_second: float | None = None
@@ -39,7 +39,8 @@ class ShownStanding:
         self.step, self.stepped_at = step, time.monotonic()
         self.tokens = metrics.get("tokens_generated", self.tokens)
         if (reward := metrics.get("reward")) is not None and math.isfinite(reward):
-            self.reward = reward if self.reward is None else _SMOOTHING * self.reward + (1 - _SMOOTHING) * reward
+            self.reward = reward
+        self.failed = failed_shares(metrics) if "failed_share" in metrics else self.failed
         self.lost |= lost_shares(metrics)
         if (heldout := metrics.get("heldout")) is not None:
             self.heldout = heldout
@@ -66,10 +67,17 @@ class ShownStanding:
         if self.heldout is not None and self.first_heldout is not None:
             before = "" if self.heldout == self.first_heldout else f"{self.first_heldout:.0%} → "
             found.append(("held-out", f"{before}{self.heldout:.0%}"))
+        found += [(f"{who} failed", f"{share:.0%}") for who, share in self.failed.items() if share]
         found += [(f"{role} unanswered", f"{share:.0%}") for role, share in self.lost.items() if share]
         if self.tokens_per_second is not None:
             found.append(("tok/s", f"{self.tokens_per_second:,.0f}"))
         return found
+
+
+def failed_shares(metrics: Metrics) -> dict[str, float]:
+    """Shares of rollouts that failed, by a reward's fault and by the environment's."""
+    by_reward = metrics.get("reward_failed_share", 0.0)
+    return {"reward": by_reward, "environment": max(0.0, metrics["failed_share"] - by_reward)}
 
 
 def lost_shares(metrics: Metrics) -> dict[str, float]:

@@ -93,6 +93,8 @@ def _of_rollouts(rollouts: Sequence[Rollout]) -> Metrics:
         "failed_share": _mean([t.outcome is Outcome.FAILED for t in rollouts]),
         "turns": _mean([len(t.turns) for t in scored]),
     }
+    if any(faults := [t.error.startswith("reward ") and t.outcome is Outcome.FAILED for t in rollouts]):
+        metrics["reward_failed_share"] = _mean(faults)  # of rollouts that a reward failed to score
     if any(overruns := [is_overrun(t) for t in scored]):
         metrics["overrun_share"] = _mean(overruns)
     if any(unread := [UnreadVerdictError.__name__ in t.error for t in rollouts]):

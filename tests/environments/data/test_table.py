@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from strop.capabilities import Demonstrates
+from strop.environments.data.hf_dataset import dataset_rows
 from strop.environments.data.lookup import env_of
 from strop.environments.data.rows import columns_of
 from strop.environments.data.table import Table
@@ -168,7 +170,8 @@ def test_pairs_are_read_in_all_three_forms(tmp_path: Path) -> None:
 def test_tasks_without_answers_are_for_rewards_of_ones_own(tmp_path: Path) -> None:
     env = Table(saved(tmp_path, *({"prompt": f"{n}?", "hint": n} for n in range(9))))
     assert not env.is_answered and env.chosen[1].endswith(
-        "tasks.jsonl:1: `answer` is missing (solution, ground_truth or reward_model will do); there is 'prompt', 'hint'"
+        "tasks.jsonl:1: `answer` is missing (solution, ground_truth or reward_model will do); there is 'prompt', "
+        "'hint': say which is meant with columns=prompt,ANSWER"
     )
     assert env.check(env.task(0), "") == 0.0 and Table(env.path, "none").task(0) == env.task(0)
     numbers = Table(env.path, "number")  # to compare completions with each other
@@ -297,3 +300,15 @@ def test_chats_with_tools_are_read_with_their_calls_and_schemas(tmp_path: Path) 
         only(tmp_path, {"messages": chat[:2], "tools": [schema]})
     with pytest.raises(DataError, match="`tools` must be a list of objects with a `name`"):
         only(tmp_path, {"messages": chat, "tools": [{"kind": "x"}]})
+
+
+def test_csv_needs_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    file = tmp_path / "t.csv"
+    file.write_text('question,answer,weight,unit\n"Tom, 2?",12,0.5,\n"line\nbreak",7,2,m\n')
+    (first, second) = [row for _, row in dataset_rows(file, "train")]
+    assert first == {"question": "Tom, 2?", "answer": 12, "weight": 0.5, "unit": None}
+    assert second == {"question": "line\nbreak", "answer": 7, "weight": 2.0, "unit": "m"}
+    file.write_text("question,answer\n1+1\n")
+    with pytest.raises(DataError, match="row 0: it has fewer cells"):
+        list(dataset_rows(file, "train"))

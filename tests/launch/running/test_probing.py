@@ -44,10 +44,10 @@ def test_a_run_on_a_family_that_pays_nan_is_refused_and_leaves_no_folder(tmp_pat
 
 
 def test_it_is_allowed_by_a_field_and_said_all_the_same() -> None:
-    everything = PythonFunction(f"{PAYING}:everything")
+    half = PythonFunction(f"{PAYING}:half")
     with pytest.raises(ConfigurationError, match="allow_constant_completions=true"):
-        probe_rewards(run_of(everything))
-    (said,) = probe_rewards(run_of(everything, allow_constant_completions=True))
+        probe_rewards(run_of(half))
+    (said,) = probe_rewards(run_of(half, allow_constant_completions=True))
     assert said.startswith("rewards of arithmetic:2 pay a completion that never changes")
 
 
@@ -113,3 +113,72 @@ def test_no_recipe_of_the_package_is_refused() -> None:
             probe_rewards(run)
         except ConfigurationError as error:
             raise AssertionError(f"{name}: {error}") from error
+
+
+GSM = '{"question": "Tom has %d and gets %d. How many?", "answer": "He has %d + %d = %d.\\n#### %d"}\n'
+OWN = """
+import re
+
+
+def last(completion, answer):
+    digits = re.findall(r"-?\\d+", completion)
+    return float(bool(digits) and digits[-1] == answer)
+
+
+def signed(completion, full_answer):
+    digits = re.findall(r"-?\\d+", completion)
+    return 1.0 if digits and digits[-1] == full_answer else -1.0
+
+
+def tagged(completion, answer):
+    return float(f"<answer>{answer}</answer>" in completion)
+
+
+def raising(completion):
+    return {}["nothing"]
+
+
+def missing(completion, unit):
+    return 1.0
+
+
+def picky(completion, answer):
+    if "<answer>" in completion:
+        raise ValueError("no tags please")
+    return float(completion.endswith(answer))
+
+
+def trl(completions, answer, **columns):
+    return [float(said[-2:] == due.split("####")[1].strip()) for said, due in zip(completions, answer)]
+"""
+
+
+def worked(folder: Path, name: str, **fields: Any) -> list[str]:
+    """Warnings of a run on worked solutions, as GSM8K has them, with a reward of one's own."""
+    pairs = [(11 + n, 20 + 3 * n) for n in range(12)]
+    (folder / "gsm.jsonl").write_text("".join(GSM % (a, b, a, b, a + b, a + b) for a, b in pairs))
+    (folder / "own.py").write_text(OWN)
+    return probe_rewards(recipe("grpo", env=str(folder / "gsm.jsonl"), reward=f"{folder}/own.py:{name}", **fields))
+
+
+def test_a_reward_is_handed_the_answer_as_it_is_read(tmp_path: Path) -> None:
+    """The last number of a worked solution, which the row holds in full; TRL's columns stay as they are."""
+    assert [worked(tmp_path, name) for name in ("last", "tagged", "trl")] == [[], [], []]
+
+
+def test_a_reward_that_tells_no_answers_apart_is_refused_at_its_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"signed \(own\.py, line 10\) pays right and wrong answers alike"):
+        worked(tmp_path, "signed")
+    (said,) = worked(tmp_path, "signed", allow_constant_completions=True)
+    assert "pays right and wrong answers alike" in said
+
+
+def test_a_reward_that_raises_is_refused_at_its_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"raising \(own\.py, line 19\) fails at .*KeyError.*own\.py, line 20"):
+        worked(tmp_path, "raising")
+    with pytest.raises(ConfigurationError, match=r"missing \(own\.py, line 23\) fails at .*asks for 'unit'"):
+        worked(tmp_path, "missing")
+
+
+def test_a_reward_that_fails_at_some_form_is_told(tmp_path: Path) -> None:
+    assert "ValueError: no tags please" in worked(tmp_path, "picky")[0]

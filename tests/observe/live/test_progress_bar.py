@@ -27,7 +27,7 @@ def test_metrics_appear_as_they_become_known() -> None:
     standing.stepped(1, {"reward": 0.5}, {"seconds": 2.0, "tokens_per_second": 1234.5})
     assert standing.metrics() == [("reward", "0.50"), ("held-out", "20%"), ("tok/s", "1,234")]
     standing.stepped(2, {"reward": 1.0, "heldout": 0.35}, {"seconds": 4.0, "tokens_per_second": 1000.0})
-    assert standing.metrics() == [("reward", "0.60"), ("held-out", "20% → 35%"), ("tok/s", "1,000")]
+    assert standing.metrics() == [("reward", "1.00"), ("held-out", "20% → 35%"), ("tok/s", "1,000")]
 
 
 def test_time_left_is_that_of_the_steps_so_far() -> None:
@@ -71,3 +71,11 @@ def test_a_terminal_gets_one_line() -> None:
 
 def test_times_on_a_clock() -> None:
     assert [clock(s) for s in (0.4, 65, 3600 * 2 + 184)] == ["0:00", "1:05", "2:03:04"]
+
+
+def test_rollouts_that_fail_are_told_by_whose_fault() -> None:
+    standing = ShownStanding(steps=10)
+    standing.stepped(1, {"reward": 1.0, "failed_share": 0.5, "reward_failed_share": 0.375}, {"seconds": 1.0})
+    assert standing.metrics() == [("reward", "1.00"), ("reward failed", "38%"), ("environment failed", "12%")]
+    standing.stepped(2, {"reward": 1.0, "failed_share": 0.0}, {"seconds": 1.0})
+    assert standing.metrics() == [("reward", "1.00")]
