@@ -19,6 +19,7 @@ from strop.observe.dashboard.live_pass_rates import LiveLessons
 from strop.observe.live.status_file import read_status
 from strop.observe.report.transcripts import Reader
 from strop.observe.run_files.run_info import constants, envs_of
+from strop.storage.ledger.browser import LedgerBrowser
 from strop.storage.run_folder import RunFolder
 
 _RECENT = 50  # steps whose time says how long the next ones take
