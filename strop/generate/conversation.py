@@ -140,6 +140,13 @@ class Talk:
         is_long = 0 < self.limits.turns <= len(self._main.turns)
         return self._room <= 0 or is_long or self._left == 0
 
+    @property
+    def used(self) -> str:
+        most = f" of {self.limits.turns}" if self.limits.turns else ""
+        return (
+            f"{self.policy.context - self._room} of {self.policy.context} tokens, {len(self._main.turns)}{most} turns"
+        )
+
     # ---- turns
 
     def hear(self, messages: Sequence[Message]) -> None:

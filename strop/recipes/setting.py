@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from strop.capabilities import inside
 from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
@@ -40,6 +41,7 @@ class Setting:
     groups_per_step: int = 8  # tasks per step
     group_size: int = 8  # rollouts per group
     learning_rate: float = 3e-5  # of Adam
+    schedule: Literal["constant", "linear", "cosine"] = "constant"  # of the learning rate, to 0 at the last step
     max_tokens: int = 64  # of one completion
     temperature: float = 1.0  # of sampling
     answer: Rule = "auto"  # answer extraction for tasks of a file: text, number, boxed, hashes, math
@@ -93,6 +95,8 @@ class Setting:
         if "engine" in parts and self.engine != "own":
             raise ConfigurationError(f"{recipe} has an engine of its own, so engine={self.engine} does nothing")
         chosen = plain | parts
+        for trainer in inside(chosen["trainer"], TorchTrainer):
+            trainer.schedule = self.schedule
         if self.ranks != 1:
             chosen["trainer"] = Ranks(chosen["trainer"], self.ranks)
         return Run(

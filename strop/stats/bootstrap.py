@@ -29,6 +29,7 @@ class ValueStanding:
     best: float  # of its runs in a resample, in the mean over those that hold it
     low: float  # of the best, 95%
     high: float
+    median: float = float("nan")  # of the best: a mean may lie outside of the interval
 
 
 def standings(
@@ -64,7 +65,7 @@ def _standing(name: str, runs: int, wins: float, bests: np.ndarray) -> ValueStan
     if not len(seen):
         return ValueStanding(name, runs, 0.0, float("nan"), float("nan"), float("nan"))
     low, high = np.percentile(seen, _INTERVAL)
-    return ValueStanding(name, runs, float(wins), float(seen.mean()), float(low), float(high))
+    return ValueStanding(name, runs, float(wins), float(seen.mean()), float(low), float(high), float(np.median(seen)))
 
 
 def picked(scores: Sequence[float]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -104,6 +105,12 @@ def is_own_file(file: str) -> bool:
 
 def _is_installed(path: str) -> bool:
     return path.startswith((str(_PACKAGE), *_INSTALLED)) or "site-packages" in path
+
+
+def place_of(kind: type) -> str:
+    """File and line of a class of somebody's own; empty for any other."""
+    file = inspect.getsourcefile(kind) or ""
+    return f"{Path(file).name}, line {inspect.getsourcelines(kind)[1]}" if is_own_file(file) else ""
 
 
 @cache

@@ -13,7 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from strop.backends import EXPERTS, ORDER
 from strop.errors import ConfigurationError
-from strop.roles import Reduction
+from strop.roles import Advantage, Reduction
+from strop.storage.named_files import place_of
 from strop.training.batch import ORIGINS, Batch
 from strop.types import FloatArray, Group, IntArray, Message, Rollout, Turn
 
@@ -200,6 +201,21 @@ def _policies(rollouts: Sequence[Rollout]) -> tuple[tuple[str, ...], IntArray]:
     names = tuple(sorted({turn.sampling.policy_name for turn in turns}))
     places = np.array([names.index(turn.sampling.policy_name) for turn in turns], dtype=np.int64)
     return names, np.repeat(places, [len(turn.prompt) + len(turn.tokens) for turn in turns])
+
+
+def check_advantages(advantage: Advantage, groups: Sequence[Group]) -> None:
+    """Refuse advantages that are not one number for each completion token, and name who set them."""
+    for rollout in (each for group in groups for each in group.scored):
+        found, count = rollout.advantages, rollout.num_tokens
+        if found is None or (isinstance(found, np.ndarray) and found.shape == (count,) and found.dtype.kind in "fiu"):
+            continue
+        shape = f"of shape {found.shape}" if isinstance(found, np.ndarray) else f"{found!r:.40}"
+        place = place_of(type(advantage))
+        raise ConfigurationError(
+            f"{type(advantage).__name__}{place and f' ({place})'} set rollout.advantages to {type(found).__name__} "
+            f"{shape}, and needs an array with one float for each of its {count} completion tokens: "
+            "rollout.set_advantage(number) gives all of them the same"
+        )
 
 
 def _advantage(

@@ -347,3 +347,15 @@ def test_rules_are_the_files_of_their_folder() -> None:
     folder = Path(__file__).parents[2] / "strop" / "observe" / "health"
     written = sum(path.read_text().count("(HealthRule):") for path in folder.glob("*.py"))
     assert len(rules()) == written >= 17 and all(rule.judge(History([])) is None for rule in rules())
+
+
+def test_rewards_that_never_pay() -> None:
+    dead = History(rows(2, reward=(0.3, 0.3), no_contrast_share=(1.0, 1.0), rollouts=(16, 32)))
+    (told,) = [each for each in judged(dead) if each.name == "reward that never changes"]
+    assert told.is_grave and "all 32 rollouts of 2 steps earned 0.3" in told.evidence
+    paid = {"reward/right": (0.2, 0.6), "reward/format": (0.0, 0.0), "reward": (0.2, 0.6)}
+    alive = History(rows(4, no_contrast_share=(0.5, 0.5), rollouts=(16, 64), **paid))
+    (told,) = [each for each in judged(alive) if each.name == "a reward that never pays"]
+    assert told.evidence == "reward/format stayed at 0 over 64 rollouts" and not told.is_grave
+    few = History(rows(1, reward=(0.0, 0.0), no_contrast_share=(1.0, 1.0), rollouts=(8, 8)))
+    assert not [each for each in judged(few) if "never" in each.name]

@@ -137,9 +137,10 @@ def test_a_folder_of_runs_is_diagnosed(tmp_path: Path, capsys: pytest.CaptureFix
     folder(tmp_path, "other", [0.1, 0.3], level=2)
     folder(tmp_path, "unfinished", [0.1])
     told = diagnose([tmp_path], 200, 0, as_json=True)
-    assert json.loads(capsys.readouterr().out) == told and told["left_out"] == 1 and len(told["runs"]) == 7
-    (name, values), (other, _) = told["settings"].items()
-    assert (name, other) == ("trainer.learning_rate", "envs.0.level"), "the one that matters more comes first"
+    assert json.loads(capsys.readouterr().out) == told and told["left_out"] == 1 and len(told["runs"]) == 6
+    assert [Path(each).name for each in told["other_tasks"]] == ["other"], "measured on other tasks"
+    ((name, values),) = told["settings"].items()
+    assert name == "trainer.learning_rate" and all(each["low"] <= each["median"] <= each["high"] for each in values)
     assert values[0]["value"] == "0.3" and values[0]["wins"] > 0.95 and 0.6 <= values[0]["low"] <= values[0]["best"]
     diagnose([tmp_path / "low-0", tmp_path / "high-0"], 50, 0, as_json=False)
     assert "trainer.learning_rate" in (shown := capsys.readouterr().out) and "2 runs, 50 resamples;" in shown
@@ -152,5 +153,9 @@ def test_what_cannot_be_diagnosed_says_so(tmp_path: Path) -> None:
     folder(tmp_path, "b", [0.1, 0.2], seed=1)
     with pytest.raises(ConfigurationError, match="all 2 runs have the same settings"):
         diagnose([tmp_path], 10, 0, as_json=True)
+    (tmp_path / "apart").mkdir()
+    folder(tmp_path / "apart", "c", [0.1, 0.2], level=2)
+    with pytest.raises(ConfigurationError, match="no two of these runs have the same env"):
+        diagnose([one, tmp_path / "apart"], 10, 0, as_json=True)
     with pytest.raises(ConfigurationError, match="is not a folder"):
         diagnose([tmp_path / "nowhere"], 10, 0, as_json=True)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.training.pack import pack
+from strop.roles import Advantage
+from strop.training.pack import check_advantages, pack
 from strop.training.reductions.means import SequenceMean, TokenMean
 from strop.types import Group, Outcome
 from tests.training.tiny import make_rollout, make_turn, random_groups
@@ -94,3 +95,32 @@ def test_a_token_that_nothing_predicts_cannot_be_trained() -> None:
     rollout = make_rollout("a", [make_turn([1], [2]), make_turn([], [3], fresh=True)])
     with pytest.raises(ConfigurationError, match="no prompt before its first completion token"):
         pack([Group(0, rollout.task, [rollout])], TokenMean(), 0, 100)
+
+
+class Mistaken(Advantage):
+    """Sets what is no array of tokens."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __call__(self, groups: list[Group]) -> None:
+        for rollout in groups[0].rollouts:
+            rollout.advantages = self.value  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(1.0, "float 1.0"), (np.ones(3), r"ndarray of shape \(3,\)"), ([1.0, 2.0], "list")]
+)
+def test_an_advantage_of_a_wrong_shape_is_refused_at_its_line(value: object, said: str) -> None:
+    groups, mistaken = random_groups(), Mistaken(value)
+    mistaken(groups)
+    place = r"Mistaken \(test_pack\.py, line \d+\) set rollout\.advantages to "
+    with pytest.raises(ConfigurationError, match=f"{place}{said}.*set_advantage"):
+        check_advantages(mistaken, groups)
+
+
+def test_advantages_of_the_right_shape_pass() -> None:
+    groups = random_groups()
+    for rollout in groups[0].rollouts:
+        rollout.set_advantage(1.0)
+    check_advantages(Mistaken(None), groups)

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from strop import recipe
 from strop.errors import CheckpointError, ConfigurationError, ModelError, NumericsError
+from strop.launch.checks.preflight_all import lay_out_schedule
 from strop.roles import Correction, Loss
 from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
@@ -295,3 +297,23 @@ def test_groups_drawn_in_another_order_give_the_same_step(folder: Path) -> None:
     groups: list[Group] = random_groups()
     forth, back = (opened(folder).step(pack(each, TokenMean(), 0, 60), OBJECTIVE) for each in (groups, groups[::-1]))
     assert forth == pytest.approx(back, rel=1e-4)
+
+
+def test_the_learning_rate_rises_and_falls_by_its_schedule() -> None:
+    """By hand: 2 steps up, then 4 down to 0 at step 6."""
+    shares = {
+        "constant": [0.5, 1.0, 1.0, 1.0, 1.0, 1.0],
+        "linear": [0.5, 1.0, 1.0, 0.75, 0.5, 0.25],
+        "cosine": [0.5, 1.0, 1.0, (1 + 2**-0.5) / 2, 0.5, (1 - 2**-0.5) / 2],
+    }
+    for schedule, expected in shares.items():
+        trainer = TorchTrainer(learning_rate=1.0, warmup_steps=2, schedule=schedule, decay_steps=6)
+        assert [trainer.learning_rate_of(step) for step in range(6)] == pytest.approx(expected)
+    with pytest.raises(ConfigurationError, match="needs decay_steps"):
+        TorchTrainer(schedule="linear").learning_rate_of(0)
+
+
+def test_a_falling_rate_reaches_0_at_the_end_of_the_run() -> None:
+    run = recipe("grpo", steps=10, schedule="linear", minibatches=2)
+    lay_out_schedule(run)
+    assert isinstance(run.trainer, TorchTrainer) and run.trainer.decay_steps == 20

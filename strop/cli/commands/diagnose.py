@@ -30,6 +30,7 @@ def diagnose(places: Sequence[Path], resamples: int, seed: int, as_json: bool) -
             f"diagnose needs at least 2 runs with a held-out accuracy after training, found {len(finished)} in "
             f"{len(folders)} run folders"
         )
+    finished, other = _alike(finished)
     scores = [picked(curve(folder, "heldout")[1]) for folder in finished]
     settings = varied([settings_of(folder.recipe) for folder in finished])
     if not settings:
@@ -39,14 +40,18 @@ def diagnose(places: Sequence[Path], resamples: int, seed: int, as_json: bool) -
     result = {
         "runs": [str(folder.path) for folder in finished],
         "scores": scores,
-        "left_out": len(folders) - len(finished),
+        "left_out": len(folders) - len(finished) - len(other),
+        "other_tasks": [str(folder.path) for folder in other],
         "resamples": resamples,
         "settings": {name: [_plain(each) for each in values] for name, values in ordered.items()},
     }
     if as_json:
         print(json.dumps(result, indent=1))
     else:
-        _show(ordered, len(finished), len(folders) - len(finished), resamples)
+        _show(ordered, len(finished), len(folders) - len(finished) - len(other), resamples)
+        if other:
+            names = ", ".join(folder.path.name for folder in other)
+            print(f"left out, as they were measured on other tasks: {names}")
     return result
 
 
@@ -56,6 +61,21 @@ def _runs(place: Path) -> list[RunFolder]:
     if not place.is_dir():
         raise ConfigurationError(f"{place} is not a folder")
     return find_runs(place)
+
+
+def _alike(folders: Sequence[RunFolder]) -> tuple[list[RunFolder], list[RunFolder]]:
+    """The runs that were measured on the tasks that most were measured on, and the others."""
+    measured = [{k: v for k, v in settings_of(each.recipe).items() if k.startswith("envs")} for each in folders]
+    most = max(measured, key=measured.count)
+    found: tuple[list[RunFolder], list[RunFolder]] = [], []
+    for folder, tasks in zip(folders, measured, strict=True):
+        found[tasks != most].append(folder)
+    if len(found[0]) < 2:
+        raise ConfigurationError(
+            "diagnose compares runs on the same tasks, and no two of these runs have the same env: "
+            f"{', '.join(folder.path.name for folder in folders)}"
+        )
+    return found
 
 
 def _gap(values: Sequence[ValueStanding]) -> float:
@@ -79,6 +99,6 @@ def _show(found: dict[str, list[ValueStanding]], count: int, left_out: int, resa
             table.add_column(title, justify="right")
         for each in values:
             interval = f"{each.low:.1%} to {each.high:.1%}"
-            table.add_row(escape(each.value), str(each.runs), f"{each.wins:.0%}", f"{each.best:.1%}", interval)
+            table.add_row(escape(each.value), str(each.runs), f"{each.wins:.0%}", f"{each.median:.1%}", interval)
         console.print(f"\n[bold]{escape(name)}[/]", soft_wrap=True)
         console.print(table)

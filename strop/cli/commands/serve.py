@@ -44,6 +44,7 @@ def serve(asked: Serving) -> None:
         raise ConfigurationError(f"{error.name} is not installed: pip install 'strop[serve]'") from error
     hush()
     folder, token = find_model(asked.model), os.environ.get(TOKEN) or secrets.token_urlsafe(16)
+    Console(stderr=True, highlight=False).print(f"loading {_name(asked.model)} from {folder}", soft_wrap=True)
     policy = open_policy(folder, Sampling(max_tokens=asked.max_tokens), asked.device)
     door = Door(Public(policy, _name(asked.model), token, asked.seed), asked.host, asked.port, names=asked.names)
 

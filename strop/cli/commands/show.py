@@ -19,6 +19,7 @@ from strop.types import Rollout
 By = Literal["none", "advantage", "probability", "ratio", "version"]
 _CANDIDATES = 64  # rollouts of a step from which those to show are chosen
 _SHOWN = 2
+_READ = 4000  # characters of the first prompt, special tokens and all
 _SURE = 0.5  # probability below which a token stands out
 _NEAR = (0.95, 1.05)  # ratios that do not stand out
 _COLOURS = ("red", "yellow", "green", "cyan", "blue", "magenta")  # of versions
@@ -39,6 +40,9 @@ def show_rollouts(path: Path, wanted: str, step: int, by: str) -> None:
     reader = Reader.of_run(folder, read_facts(folder).model)
     for rollout in chosen:
         console.print(_heading(rollout), soft_wrap=True)
+        if rollout.turns:
+            read = reader.whole(rollout.turns[0].prompt)[:_READ]
+            console.print(Text(f"  read first: {visible(read)}", "dim"), soft_wrap=True)
         for context in contexts(rollout, reader):
             console.print(Text(f"  {visible(context.name)}", "dim"))
             for line in context.said:

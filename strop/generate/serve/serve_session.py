@@ -79,7 +79,7 @@ class Visit:
         place = self._place(ask)
         talk, number = self._talk(place, ask)
         if talk.is_full:
-            raise Refusal(400, "the context, the turns or the tokens of this rollout are used up")
+            raise Refusal(400, f"this conversation is used up: {talk.used}; send less, or begin another")
         written = list[IntArray]()
 
         def hear(tokens: IntArray) -> None:

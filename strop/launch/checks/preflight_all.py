@@ -14,8 +14,9 @@ from strop.launch.running.asking import ask_parts
 from strop.launch.running.probing import probe_rewards
 from strop.models.loading.check_folder import check_context, check_model_folder
 from strop.models.loading.model_names import model_folder
-from strop.roles import Engine
+from strop.roles import Engine, Trainer
 from strop.run import Run
+from strop.training.trainers.torch import TorchTrainer
 
 
 def rehearse(run: Run) -> tuple[list[NotServed], list[str]]:
@@ -23,8 +24,22 @@ def rehearse(run: Run) -> tuple[list[NotServed], list[str]]:
     the way.
     """
     left_out = make_ready(run)
+    lay_out_schedule(run)
     ask_parts(run)
     return left_out, [*warnings_of(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]
+
+
+def lay_out_schedule(run: Run) -> None:
+    """A learning rate that falls reaches 0 with the last optimizer step of the run."""
+    if run.warmup is not None:
+        lay_out_schedule(run.warmup)
+    falling = [each for each in inside(run.trainer, TorchTrainer) if each.schedule != "constant"]
+    if falling and any(each.makes_several for each in inside(run.trainer, Trainer)):
+        raise ConfigurationError(
+            f"{type(run.trainer).__name__} takes more optimizer steps than a run can count: use schedule=constant"
+        )
+    for trainer in falling:
+        trainer.decay_steps = trainer.decay_steps or run.steps * run.minibatches * run.epochs
 
 
 def first_prompt(run: Run) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from strop.attack.ask_rewards import AskedRewards
 from strop.attack.constants import is_same
@@ -16,7 +14,7 @@ from strop.environments.data.table import Table
 from strop.filter.rewards.python_function import PythonFunction
 from strop.filter.scoring import reward_names
 from strop.roles import Environment, Reward
-from strop.storage.named_files import is_own_file
+from strop.storage.named_files import place_of
 from strop.types import Rollout, Task
 
 _TASKS, _SECONDS = 6, 6.0  # that are tried at most, and after which no further task is tried
@@ -127,10 +125,7 @@ def _named(rewards: Sequence[Reward]) -> dict[str, Reward]:
 
 def _place(reward: Reward) -> str:
     """File and line of a user's own reward; empty for one of strop's."""
-    if isinstance(reward, PythonFunction):
-        return reward.place
-    file = inspect.getsourcefile(type(reward)) or ""
-    return f"{Path(file).name}, line {inspect.getsourcelines(type(reward))[1]}" if is_own_file(file) else ""
+    return reward.place if isinstance(reward, PythonFunction) else place_of(type(reward))
 
 
 def _answer(asked: AskedRewards, task: Task, solution: Rollout) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from strop.capabilities import uses_gpu
+from strop.capabilities import inside, uses_gpu
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.launch.checks.prompt_lengths import NotServed
@@ -20,6 +20,7 @@ from strop.storage.named_files import named_places, own_code
 from strop.storage.run_folder import FORMAT, RunFolder
 from strop.storage.run_source import from_source, to_source
 from strop.storage.trust import sign
+from strop.training.trainers.torch import TorchTrainer
 
 _WHOLE = 1 << 26  # bytes of a file that is hashed whole
 _SLICES, _SLICE = 64, 1 << 20  # of a larger one: a model of many gigabytes must not cost minutes
@@ -127,6 +128,11 @@ def extend(path: Path, steps: int, trust: bool = False, changed_anyway: bool = F
     run: Run = from_source(folder.recipe, trust)
     if steps <= run.steps:
         raise ConfigurationError(f"{path} has {run.steps} steps: steps={steps} would not be more")
+    if any(each.schedule != "constant" for each in inside(run.trainer, TorchTrainer)):
+        raise ConfigurationError(
+            f"the learning rate of {path} falls to 0 at step {run.steps}, so further ones change nothing: start a "
+            f"new run from its weights with model={path}"
+        )
     before, run.steps = run.steps, steps
     title = f"strop run {path.name}: {run.recipe}, seed {run.seed}, extended from {before} to {steps} steps."
     write_recipe(folder.recipe, to_source(run, title))

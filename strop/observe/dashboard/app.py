@@ -7,7 +7,9 @@ import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -21,7 +23,7 @@ from strop.observe.dashboard.compare_page import compare
 from strop.observe.dashboard.curves_page import curves
 from strop.observe.dashboard.now_page import now
 from strop.observe.dashboard.page_frame import STATIC, framed, style
-from strop.observe.dashboard.page_model import PageQuery, Pages
+from strop.observe.dashboard.page_model import PageQuery, Pages, WatchPage
 from strop.observe.dashboard.pass_rates_page import curriculum
 from strop.observe.dashboard.rollout_detail_page import rollout
 from strop.observe.dashboard.rollouts_list import rollouts
@@ -29,6 +31,7 @@ from strop.observe.dashboard.run_index import RunIndex
 from strop.observe.dashboard.runs_page import runs
 from strop.observe.dashboard.summary_page import summary
 from strop.observe.report.layout import SCRIPT
+from strop.observe.report.templates import visible
 from strop.workers.host_names import HostNames
 from strop.workers.http_connection import let_in
 
@@ -78,7 +81,8 @@ class WatchApp:
             answer: Response = PlainTextResponse("this page is served to this machine alone", 403)
         elif self._is_known(request.query_params.get("token", "")):
             let_in(request.scope)
-            answer = RedirectResponse(request.url.path, 303)
+            rest = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
+            answer = RedirectResponse(f"{request.url.path}?{rest}" if rest else request.url.path, 303)
             answer.set_cookie(self._cookie, self.token, httponly=True, samesite="strict")
         elif self._is_known(request.cookies.get(self._cookie, "")):
             let_in(request.scope)
@@ -113,11 +117,19 @@ class WatchApp:
                 return Response(status_code=304)
             body = page.body()
         except StropError as error:
-            return PlainTextResponse(str(error), 404)
+            return self._failed(name, request, str(error), 404)
         except sqlite3.Error as error:
-            return PlainTextResponse(f"the ledger cannot be read now: {error}", 503)
+            return self._failed(name, request, f"the ledger cannot be read now: {error}", 503)
         text = body if "x-part" in request.headers else framed(self.run_index, page, name, body)
         return HTMLResponse(text.encode(errors="replace"), headers={"ETag": page.tag})
+
+    def _failed(self, name: str, request: Request, told: str, status: int) -> Response:
+        """What is wrong, on a page with the navigation of all others."""
+        if "x-part" in request.headers:
+            return PlainTextResponse(told, status)
+        body = Markup("<h1>Not there</h1><p>{}</p>").format(visible(told))
+        page = WatchPage("not there", "", lambda: body)
+        return HTMLResponse(framed(self.run_index, page, name, body), status)
 
 
 def _constant(text: str, kind: str) -> Callable[[Request], Awaitable[Response]]:

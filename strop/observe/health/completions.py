@@ -143,7 +143,7 @@ class LengthExplosion(HealthRule):
 
 _MANY_TRUNCATED_MANY = 0.3  # of the rollouts
 _MOST = 0.7
-_MANY_TRUNCATED_LEAST = 3  # steps
+_MANY_TRUNCATED_LEAST = 16  # rollouts
 
 
 class ManyTruncated(HealthRule):
@@ -151,7 +151,8 @@ class ManyTruncated(HealthRule):
 
     def judge(self, history: History) -> HealthFinding | None:
         before, cut = history.early("truncated_share"), history.late("truncated_share")
-        if len(history.points("truncated_share")) < _MANY_TRUNCATED_LEAST or not cut >= _MANY_TRUNCATED_MANY:
+        made = max((count for _, count in history.points("rollouts")), default=0)
+        if made < _MANY_TRUNCATED_LEAST or not cut >= _MANY_TRUNCATED_MANY:
             return None
         if history.cut_by == "design":
             return None  # a part that asks for less than a completion

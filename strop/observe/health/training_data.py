@@ -33,6 +33,37 @@ class Exhausted(HealthRule):
         return HealthFinding("data exhausted", evidence, remedy)
 
 
+# A reward, or one of several, pays nothing from the first step to the last.
+
+_PAID_LEAST = 16  # rollouts
+
+
+class NeverPaid(HealthRule):
+    """Every rollout earned the same from the first step on; or one of several rewards paid 0 to all, such as a format
+    that is never met.
+    """
+
+    def judge(self, history: History) -> HealthFinding | None:
+        made = max((count for _, count in history.points("rollouts")), default=0)
+        flat, paid = history.points("no_contrast_share"), {value for _, value in history.points("reward")}
+        if made < _PAID_LEAST or not flat:
+            return None
+        is_solved = any(group.right > 0 for group in history.groups)
+        if len(paid) == 1 and all(share == 1 for _, share in flat) and not is_solved:
+            evidence = f"all {made:,.0f} rollouts of {len(flat)} steps earned {paid.pop():.3g}, so no weight moved"
+            remedy = (
+                "read a few (`strop show`): easier tasks, a larger max_tokens, examples first (sft), another reward"
+            )
+            return HealthFinding("reward that never changes", evidence, remedy, is_grave=True)
+        names = {name for row in history.steps for name in row if name.startswith("reward/")}
+        never = sorted(name for name in names if {value for _, value in history.points(name)} == {0.0})
+        if not never or len(names) == len(never):
+            return None
+        evidence = f"{', '.join(never)} stayed at 0 over {made:,.0f} rollouts"
+        remedy = "ask for it in the prompt (system=...), show examples first (sft), or mend what it looks for"
+        return HealthFinding("a reward that never pays", evidence, remedy)
+
+
 # The environment fails for one kind of task: those rollouts are never trained on, and the others take their place.
 
 _MANY = 0.1  # of the rollouts of a kind

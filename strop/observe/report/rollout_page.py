@@ -39,6 +39,10 @@ _TEMPLATE = """\
     <span class="soft">{{ rollout.tokens }} tokens</span>
     <span class="task"><a{{ href(rollout.name) }}>{{ rollout.name }}</a> · {{ rollout.task }}</span>
   </header>
+  {%- if rollout.read %}
+  <details class="fold"><summary>what the model read first, {{ rollout.num_read }} tokens</summary>
+    <pre>{{ visible(rollout.read) }}</pre></details>
+  {%- endif %}
   {%- for context in rollout.contexts %}
   {%- if rollout.contexts | length > 1 %}
   <details class="context"{{ " open" if loop.last }}><summary>{{ visible(context.name) }}
@@ -102,6 +106,8 @@ class ReadRollout:
     answer: str
     rule: str  # by which the answer is found in a completion, where one is known
     found: str
+    read: str = ""  # the first prompt, special tokens and all
+    num_read: int = 0  # its tokens
 
 
 def readable(rollout: Rollout, reader: Reader, rules: Mapping[str, str]) -> ReadRollout:
@@ -118,6 +124,8 @@ def readable(rollout: Rollout, reader: Reader, rules: Mapping[str, str]) -> Read
         rollout.task.answer,
         rule,
         extracted(rule, rollout.completion) if rule else "",
+        reader.whole(rollout.turns[0].prompt)[:_MOST] if rollout.turns else "",
+        len(rollout.turns[0].prompt) if rollout.turns else 0,
     )
 
 

@@ -18,6 +18,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _BASES = ("plain", "nf4")
 _TOWERS = ("frozen", "trained")
 _CHOICES = ("auto", "on", "off")
+SCHEDULES = ("constant", "linear", "cosine")
 
 
 def check(trainer: TorchTrainer) -> None:
@@ -33,6 +34,8 @@ def check(trainer: TorchTrainer) -> None:
         raise ConfigurationError(f"TorchTrainer has no tower={trainer.tower!r}: {nearest(trainer.tower, _TOWERS)}")
     if trainer.tower == "trained" and trainer.lora:
         raise ConfigurationError('adapters stand beside decoder layers alone: set lora=0, or tower="frozen"')
+    if trainer.schedule not in SCHEDULES:
+        raise ConfigurationError(f"there is no schedule {trainer.schedule!r}: {nearest(trainer.schedule, SCHEDULES)}")
     for name in ("learning_rate", "max_tokens", "chunk"):
         if not 0 < getattr(trainer, name) < math.inf:
             raise ConfigurationError(f"TorchTrainer needs a finite {name} > 0, got {getattr(trainer, name)}")
@@ -52,3 +55,16 @@ def check(trainer: TorchTrainer) -> None:
     if (held := trainer.bytes_per_weight) and held not in HOLDINGS:
         known = "; ".join(f"{count}: {holding.words}" for count, holding in HOLDINGS.items())
         raise ConfigurationError(f"training takes 18, 10 or 6 bytes for a weight, not {held} ({known})")
+
+
+def share_of_rate(trainer: TorchTrainer, num_steps: int) -> float:
+    """Share of the learning rate after so many optimizer steps: it rises in a line, then falls by its schedule."""
+    if num_steps + 1 < trainer.warmup_steps:
+        return (num_steps + 1) / trainer.warmup_steps
+    if trainer.schedule == "constant":
+        return 1.0
+    if not trainer.decay_steps:
+        raise ConfigurationError(f"schedule={trainer.schedule} needs decay_steps, over which the rate falls to 0")
+    falling = max(trainer.decay_steps - trainer.warmup_steps, 1)
+    gone = min(max(num_steps - trainer.warmup_steps, 0) / falling, 1.0)
+    return 1.0 - gone if trainer.schedule == "linear" else (1.0 + math.cos(math.pi * gone)) / 2

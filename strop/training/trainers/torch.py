@@ -26,7 +26,7 @@ from strop.training.machine.lora import RATE, save_adapters
 from strop.training.machine.memory import Room, bytes_needed, compute_layers_again, free_bytes, settle
 from strop.training.machine.old_policies import FILLED
 from strop.training.machine.open_model import Opened, load_frozen, open_trainer
-from strop.training.machine.settings import DTYPES, check
+from strop.training.machine.settings import DTYPES, check, share_of_rate
 from strop.training.machine.step_totals import MetricSums, StepSum, fetched, noting, refusal
 from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
 from strop.training.policy_stats import take_statistics
@@ -48,6 +48,8 @@ class TorchTrainer(Trainer):
     betas: tuple[float, float] = (0.9, 0.999)  # of Adam
     weight_decay: float = 0.0  # of AdamW
     warmup_steps: int = 0  # over which the learning rate rises
+    schedule: str = "constant"  # of the learning rate from there on: constant, or linear or cosine to 0
+    decay_steps: int = 0  # optimizer steps until 0, warm-up among them; 0: all of the run
     clip_norm: float | None = 1.0  # of a step's gradient; None: no limit
     max_tokens: int = 0  # of one micro-batch; 0: 32768 on a GPU, 4096 elsewhere
     chunk: int = 0  # rows of logits computed at once; 0: 4096 on a GPU, 1024 elsewhere
@@ -264,8 +266,8 @@ class TorchTrainer(Trainer):
         return self._opened
 
     def learning_rate_of(self, num_steps: int) -> float:
-        """Linear warmup over `warmup_steps`, then constant; adapters have a multiple of it."""
-        return self.learning_rate * (RATE if self.lora else 1) * min(1.0, (num_steps + 1) / max(self.warmup_steps, 1))
+        """Linear warmup over `warmup_steps`, then by `schedule`; adapters have a multiple of it."""
+        return self.learning_rate * (RATE if self.lora else 1) * share_of_rate(self, num_steps)
 
     def _rate(self, log_weights: Sequence[Tensor], metric_sums: MetricSums) -> float:
         """The learning rate of this step."""

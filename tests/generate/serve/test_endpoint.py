@@ -121,6 +121,11 @@ BAD = {
     ),
     "another tool": (b'{"tools": [{"type": "web"}], "messages": [{"role": "user", "content": "a"}]}', "function"),
     "a nameless tool": (b'{"tools": [{"type": "function"}], "messages": [{"role": "user", "content": "a"}]}', "name"),
+    "logprobs": (b'{"logprobs": true, "messages": [{"role": "user", "content": "a"}]}', "logprobs are not served"),
+    "JSON mode": (
+        b'{"response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "a"}]}',
+        "'json_object' is not served",
+    ),
     "too long for the context": (
         json.dumps({"messages": [{"role": "user", "content": "a" * 9000}]}).encode(),
         "used up",

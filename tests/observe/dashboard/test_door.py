@@ -51,6 +51,11 @@ def test_the_token_leaves_the_address_and_no_script_can_read_it(root: Path) -> N
     assert "httponly" in told and "samesite=strict" in told
 
 
+def test_a_deep_link_keeps_its_query_through_the_sign_in(root: Path) -> None:
+    answer = visitor(root).get("/rollout", params={"id": "1/0", "token": TOKEN, "beside": "a&b"})
+    assert answer.headers["location"] == "/rollout?id=1%2F0&beside=a%26b"
+
+
 def test_every_answer_says_what_a_browser_may_do_with_it(root: Path) -> None:
     for answer in (visitor(root).get("/"), *(guest(root).get(path) for path in PATHS), guest(root).get("/nothing")):
         policy = answer.headers["content-security-policy"]

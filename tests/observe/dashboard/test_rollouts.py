@@ -7,15 +7,17 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
+from strop.models.loading.model_names import POCKET
 from strop.observe.report.rollout_page import ReadRollout, conversations
-from strop.observe.report.transcripts import Context, Token, Utterance
+from strop.observe.report.transcripts import Context, Reader, Token, Utterance
 from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, Message, Task
 from tests.observe.dashboard.watching import guest, unlinked
-from tests.observe.folders import long_turn, rollout, run_folder, turn
+from tests.observe.folders import TOKENIZER, long_turn, rollout, run_folder, turn
 from tests.observe.metrics.test_group_tree import tree_and_unused
 from tests.observe.report.test_write_report import Tags
 
@@ -115,7 +117,17 @@ def test_what_takes_a_browser_seconds_is_cut(root: Path) -> None:
 
 def test_an_rollout_that_is_not_there(root: Path) -> None:
     answer = guest(root).get("/rollout", params={"id": "7/7'--"})
-    assert answer.status_code == 404 and answer.headers["content-type"].startswith("text/plain")
+    assert answer.status_code == 404 and "<nav>" in answer.text and "7/7&#39;--" in answer.text
+    part = guest(root).get("/rollout", params={"id": "7/7'--"}, headers={"x-part": "1"})
+    assert part.status_code == 404 and part.headers["content-type"].startswith("text/plain")
+
+
+def test_what_the_model_read_is_shown_with_its_special_tokens(root: Path) -> None:
+    page = guest(root).get("/rollout", params={"id": "0/0", "beside": "nobody"}).text
+    assert "what the model read first" in page
+    asked = np.array(TOKENIZER.encode("<|user|>1+1=?<|end|>").ids)
+    reader = Reader.of([POCKET])
+    assert reader.whole(asked) == "<|user|>1+1=?<|end|>" and reader.text(asked) == "1+1=?"
 
 
 def test_what_was_put_before_a_completion_is_shown_though_its_tokens_say_nothing() -> None:

@@ -30,6 +30,7 @@ class ChatCompletions(Dialect):
     def parse(self, body: dict[str, Any]) -> Ask:
         if field_of(body, "n", int, 1) != 1:
             raise Refusal(400, "n: one answer to a request; ask again for another")
+        _refuse_unserved(body)
         most = count_of(body, "max_completion_tokens") or count_of(body, "max_tokens")
         return Ask(
             tuple(_said(each) for each in field_of(body, "messages", list, [])),
@@ -95,6 +96,17 @@ class ChatEvents(Events):
     def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         return event({**_head(self.name, self.ask, "chat.completion.chunk"), "choices": [choice]})
+
+
+def _refuse_unserved(body: dict[str, Any]) -> None:
+    """What would be left out without a word."""
+    if field_of(body, "logprobs", bool, False) or field_of(body, "top_logprobs", int, 0):
+        raise Refusal(
+            400, "logprobs are not served: leave logprobs out; a run keeps those of its rollouts in its ledger"
+        )
+    kind = field_of(body, "response_format", dict, {}).get("type", "text")
+    if kind != "text":
+        raise Refusal(400, f"response_format {kind!r} is not served: ask for JSON in the prompt, and check what comes")
 
 
 def _said(data: Any) -> Said:
