@@ -20,7 +20,6 @@ from strop.run_state import Flow, is_over, is_spent, newest_version, next_batch,
 from strop.training.comparison_groups import comparison_groups, packed_steps
 from strop.training.learners import teach
 from strop.training.objective import Objective
-from strop.training.pack import check_advantages
 from strop.training.policy_stats import statistics_needed
 from strop.training.stream import Stream
 from strop.training.verify_logprobs import rescored
@@ -163,7 +162,6 @@ def learn(run: Run, batch: Sequence[Group], version: int, learners: Sequence[Lea
     if run.values is not None:
         run.values.predict(groups)
     run.advantage(groups)
-    check_advantages(run.advantage, groups)
     objective = Objective(run.losses, run.correction)
     packed = packed_steps(run, groups, objective, version)
     run.trainer.annotate(list(dict.fromkeys(batch for batches in packed for batch in batches)), objective.needs)

@@ -142,10 +142,8 @@ class Talk:
 
     @property
     def used(self) -> str:
-        most = f" of {self.limits.turns}" if self.limits.turns else ""
-        return (
-            f"{self.policy.context - self._room} of {self.policy.context} tokens, {len(self._main.turns)}{most} turns"
-        )
+        spent, turns = self.policy.context - self._room, len(self._main.turns)
+        return f"{spent} of {self.policy.context} tokens, {turns} of {self.limits.turns or 'any'} turns"
 
     # ---- turns
 

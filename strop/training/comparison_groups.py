@@ -10,7 +10,7 @@ from strop.capabilities import inside
 from strop.roles import View
 from strop.training.batch import Batch
 from strop.training.objective import Objective
-from strop.training.pack import pack
+from strop.training.pack import check_advantages, pack
 from strop.types import Group, Origin, Rollout
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def optimizer_steps(groups: Sequence[Group], minibatches: int) -> list[list[Grou
 
 def packed_steps(run: Run, groups: Sequence[Group], objective: Objective, version: int) -> list[list[Batch]]:
     """The batches of every optimizer step, epoch after epoch; each epoch has its own masks where a view is random."""
+    check_advantages(run.advantage, groups)
     most, scope, aux = run.trainer.max_tokens, objective.scope, objective.aux
     parts = optimizer_steps(groups, run.minibatches)
     steps = [pack(part, run.reduction, version, most, scope, aux) for part in parts]

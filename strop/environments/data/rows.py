@@ -103,7 +103,7 @@ def missing_answer(row: Mapping[str, Any], answer: str) -> str:
     is_said = isinstance(asked, list | tuple) and asked and message_of(asked[-1]).role == "assistant"
     if is_said or answer or any(name in row for name in (*ANSWERS, COMPLETION, CHOSEN, RANKING)):
         return ""
-    return f"`answer` is missing ({also(ANSWERS)} will do); there is {', '.join(map(repr, row))}: {_remedy(row)}"
+    return f"`answer` is missing ({also(ANSWERS)} will do); there is {', '.join(map(repr, row))}: columns=PROMPT,ANSWER"
 
 
 def columns_of(task: Task) -> dict[str, Any]:
@@ -188,17 +188,9 @@ def _column(row: Mapping[str, Any], named: str, usual: tuple[str, ...]) -> str:
         return named
     found = [name for name in usual if name in row]
     if not found:
-        raise ValueError(
-            f"`{usual[0]}` is missing ({also(usual)} will do); there is {', '.join(map(repr, row))}: {_remedy(row)}"
-        )
+        there, names = ", ".join(map(repr, row)), ",".join(row) if len(row) == 2 else "PROMPT,ANSWER"
+        raise ValueError(f"`{usual[0]}` is missing ({also(usual)} will do); there is {there}: set columns={names}")
     return found[0]
-
-
-def _remedy(row: Mapping[str, Any]) -> str:
-    """How to name columns that have other names."""
-    asked = next((name for name in PROMPTS if name in row), "PROMPT")
-    names = ",".join(row) if len(row) == 2 and asked == "PROMPT" else f"{asked},ANSWER"
-    return f"say which is meant with columns={names}"
 
 
 def also(usual: tuple[str, ...]) -> str:

@@ -75,15 +75,19 @@ class TorchTrainer(Trainer):
     def __post_init__(self) -> None:
         is_gpu = self.device.startswith("cuda")
         self.max_tokens = self.max_tokens or (32768 if is_gpu else 4096)
+<<<<<<< HEAD
         self.chunk = self.chunk or (4096 if is_gpu else 1024)
         self.dtype = self.dtype if self.dtype != "auto" else "bfloat16" if is_gpu else "float32"
+=======
+        self.chunk, dtype = self.chunk or (4096 if is_gpu else 1024), "bfloat16" if is_gpu else "float32"
+        self.dtype = dtype if self.dtype == "auto" else self.dtype
+>>>>>>> a8bf2df1 (Advantages are checked where they are packed; messages of new checks are listed)
         check(self)
 
     def problems(self, run: Run) -> list[str]:
         """Refuse a loss that needs another model whose folder does not exist."""
         asked = folders(need for loss in inside(run.losses, Loss) for need in loss.needs)
-        missing = [folder for folder in asked if not Path(folder).is_dir()]
-        return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
+        return [f"a loss needs the model in {each}, which does not exist" for each in asked if not Path(each).is_dir()]
 
     def open(self, model: Path, seed: int) -> None:
         self._opened = open_trainer(self, model, model, seed)

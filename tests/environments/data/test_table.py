@@ -171,7 +171,7 @@ def test_tasks_without_answers_are_for_rewards_of_ones_own(tmp_path: Path) -> No
     env = Table(saved(tmp_path, *({"prompt": f"{n}?", "hint": n} for n in range(9))))
     assert not env.is_answered and env.chosen[1].endswith(
         "tasks.jsonl:1: `answer` is missing (solution, ground_truth or reward_model will do); there is 'prompt', "
-        "'hint': say which is meant with columns=prompt,ANSWER"
+        "'hint': columns=PROMPT,ANSWER"
     )
     assert env.check(env.task(0), "") == 0.0 and Table(env.path, "none").task(0) == env.task(0)
     numbers = Table(env.path, "number")  # to compare completions with each other
