@@ -75,13 +75,8 @@ class TorchTrainer(Trainer):
     def __post_init__(self) -> None:
         is_gpu = self.device.startswith("cuda")
         self.max_tokens = self.max_tokens or (32768 if is_gpu else 4096)
-<<<<<<< HEAD
         self.chunk = self.chunk or (4096 if is_gpu else 1024)
         self.dtype = self.dtype if self.dtype != "auto" else "bfloat16" if is_gpu else "float32"
-=======
-        self.chunk, dtype = self.chunk or (4096 if is_gpu else 1024), "bfloat16" if is_gpu else "float32"
-        self.dtype = dtype if self.dtype == "auto" else self.dtype
->>>>>>> a8bf2df1 (Advantages are checked where they are packed; messages of new checks are listed)
         check(self)
 
     def problems(self, run: Run) -> list[str]:
