@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from strop.capabilities import inside
 from strop.control.samplers.uniform import Uniform
 from strop.environments.data.rows import also
 from strop.environments.data.table import CATEGORIES, Table
+from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
 from strop.filter.rewards.from_environment import Checked, Earned, Unmeasured
+from strop.filter.rewards.python_function import PythonFunction
+from strop.filter.scoring import grades
 from strop.roles import Environment, Reward
 from strop.run import Run
 
@@ -18,7 +22,7 @@ from strop.run import Run
 
 def judged_by(envs: tuple[Environment, ...]) -> Reward:
     """The environments' own reward; of tasks without answers, one that no run can learn from."""
-    for env in envs:
+    for env in map(_plain, envs):
         if isinstance(env, Table) and not env.is_answered:
             return Unmeasured(f"{env.path} ({env.chosen[1]})")
     return Earned() if all(env.pays for env in envs) else Checked(envs)
@@ -26,7 +30,14 @@ def judged_by(envs: tuple[Environment, ...]) -> Reward:
 
 def is_answered(envs: Sequence[Environment]) -> bool:
     """Whether all tasks have answers or tests."""
-    return all(env.is_answered for env in envs if isinstance(env, Table))
+    return all(env.is_answered for env in map(_plain, envs) if isinstance(env, Table))
+
+
+def _plain(env: Environment) -> Environment:
+    """An environment without wrappers that leave its tasks as they are."""
+    while isinstance(env, Around):
+        env = env.inner
+    return env
 
 
 def rules_of(envs: Sequence[Environment]) -> tuple[tuple[str, str], ...]:
@@ -59,10 +70,23 @@ def categories(envs: tuple[Environment, ...], recipe: str) -> tuple[Environment,
 
 
 def wrap_envs(run: Run, wrap: Callable[[Environment], Sequence[Environment]]) -> None:
-    """Replace each environment by those that `wrap` returns, in the warm-up too; sampling is uniform over them."""
+    """Replace each environment by those that `wrap` returns, in the warm-up too; sampling is uniform over them.
+
+    A user's own rewards stay where the tasks do; other questions are scored by their environments.
+    """
     if run.warmup is not None:
         wrap_envs(run.warmup, wrap)
     run.envs = tuple(made for env in run.envs for made in wrap(env))
     run.sampler = Uniform(run.envs)
-    run.rewards = (judged_by(run.envs),)
-    run.evaluation = replace(run.evaluation, rewards=run.rewards)
+    has_answers, judged = is_answered(run.envs), judged_by(run.envs)
+    own = own_of(run, has_answers) if all(isinstance(env, Around) for env in run.envs) else ()
+    run.rewards = own or (judged,)
+    run.evaluation = replace(run.evaluation, rewards=own if own and not has_answers else (judged,))
+
+
+def own_of(run: Run, has_answers: bool) -> tuple[Reward, ...]:
+    """The rewards of a user's own functions, and the environments' check with weight 0 where these do not grade."""
+    own = tuple(reward for reward in run.rewards if inside(reward, PythonFunction))
+    if not own or any(map(grades, own)) or not has_answers:
+        return own
+    return (*own, replace(judged_by(run.envs), weight=0.0))  # type: ignore[type-var]

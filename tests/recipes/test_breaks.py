@@ -35,6 +35,7 @@ ENDED: dict[str, type[StropError]] = {
     "dreamgym": ConfigurationError,
     "goal_conditioned_rm": ConfigurationError,
     "prlcoder": ConfigurationError,
+    "rag_rl": ConfigurationError,
     "gvl": StarvationError,
 }
 SAY_SO = {"sem", "router_r1"}  # nobody calls a tool in a sum; the run ends with a sentence about it

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
-from strop.success import ROUNDING
+from strop.success import is_right
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.arithmetic.reshaped_rewards import with_reshaped_rewards
 from strop.training.losses.clip import Clip
@@ -40,9 +40,9 @@ class AdaptiveLength(Advantage):
 
     inner: Advantage
     beta: float = 1e-7  # penalty per token in a group that is all right
-    right: float = 1.0  # reward of a solved rollout
 
     min_group: ClassVar[int] = 2
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         with_reshaped_rewards(groups, self.rewards, self.inner)
@@ -51,7 +51,7 @@ class AdaptiveLength(Advantage):
         """Rewards minus the length penalty: [G]."""
         rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
         lengths = np.array([rollout.num_tokens for rollout in group.scored], dtype=np.float64)
-        rate = float((rewards >= self.right - ROUNDING).mean()) if len(rewards) else 0.0
+        rate = float(np.mean([is_right(rollout) for rollout in group.scored])) if len(rewards) else 0.0
         return rewards - self.beta * lengths * max(rate, 1 / max(len(rewards), 1))
 
 

@@ -8,6 +8,7 @@ Reading: 5 for the answer, 5 times the recall of gold passages, less 2 for each 
     than that easy tasks are mixed in. Its sizes were not found; GRPO's defaults replace them. The bundled model has
     never chosen among passages, so a short supervised run comes before; the paper's model needs none.
 Acts: uneven > 0 and reward/citations != 0 with warmup_steps=1
+Break: citations=0: quoted passages are worth nothing
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from strop.environments.judging.derived import Derived
 from strop.environments.needs import EnvNeed
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
-from strop.recipes.environment_specs import judged_by, wrap_envs
+from strop.recipes.environment_specs import is_answered, judged_by, own_of, wrap_envs
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, PassRateEstimator, Reward, Sampler
@@ -105,6 +106,7 @@ class Scheduled(Sampler):
 _ASKED = "Cite the passages that you use by their numbers, as in [1]. Then answer."
 _CITED = re.compile(r"\[(\d{1,3})\]")
 _DISTRACTORS = (1, 3, 5, 8)  # levels of a table
+_ANSWER = 5.0  # for a right answer
 PASSAGES = EnvNeed(
     "passages",
     "add the columns `passages` (a list of texts) and `gold` (those that lead to the answer, by place or as texts) to "
@@ -154,7 +156,13 @@ class PassageRows(Derived):
         *before, last = inner.messages
         asked = replace(last, content=f"{listed}\n\n{last.content}\n\n{_ASKED}")
         numbers = [number for number, text in enumerate(texts, 1) if text in gold]
-        return Task((*before, asked), inner.answer, self.name, self.level, columns=json.dumps({_GOLD: numbers}))
+        return Task(
+            (*before, asked),
+            inner.answer,
+            self.name,
+            self.level,
+            columns=json.dumps(columns_of(inner) | {_GOLD: numbers}),
+        )
 
     def check(self, task: Task, completion: str) -> float:
         return self.env.check(task, completion)
@@ -225,16 +233,19 @@ def rag_rl(
     shape: Shape = "min-max",  # or linear, or max: the hardest level alone
     is_shuffled: bool = False,  # control: the same levels in random order
     kl: float = 0.04,  # weight of the KL penalty to the reference
+    citations: float = 1.0,  # weight of the reward for quoted passages; 0: none
     warmup_steps: int = BundledOnly(6),  # of supervised training first
 ) -> Run:
     """Environments from easy to hard; the schedule ends with the last batch of the last step."""
     run = setting.run("rag_rl", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
+    asked, has_answers = run.rewards, is_answered(run.envs)
     if any(isinstance(env, Table) for env in run.envs):
-        wrap_envs(
-            run, lambda env: [PassageRows(env, count) for count in _DISTRACTORS] if isinstance(env, Table) else [env]
-        )
+        wrap_envs(run, _levels)
+    run.rewards = asked  # a user's own stay: the questions are theirs
     length = setting.steps * setting.groups_per_step
     run.sampler = Scheduled(run.envs, length, shape, is_shuffled, setting.seed)
-    run.rewards = (replace(judged_by(run.envs), weight=5.0), Citations())  # type: ignore[type-var]
+    own = own_of(run, has_answers) or (judged_by(run.envs),)
+    answers = (replace(each, weight=_ANSWER * each.weight) for each in own)  # type: ignore[type-var]
+    run.rewards = (*answers, *([Citations(weight=citations)] if citations else []))
     run.warmup = shown(setting, "rag_rl", warmup_steps)
     return run
