@@ -7,12 +7,15 @@ training), `FILE.py:FUNCTION`, and `rules`: the stand-in of a bundled environmen
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
-from typing import cast
+from typing import Literal, cast
 
 from strop.capabilities import inside
+from strop.environments.bundled.search import Search
 from strop.environments.tools.search_tool import AskedSearch, Retrieval
+from strop.environments.tools.toolbox import Toolbox
 from strop.errors import ConfigurationError, nearest
 from strop.generate.engines.select_engine import EngineName, engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
@@ -25,13 +28,14 @@ from strop.models.loading.model_names import model_folder
 from strop.recipes.environments import is_bundled_env
 from strop.recipes.model_paths import chosen_model
 from strop.recipes.setting import Setting
-from strop.roles import LLMClient
+from strop.roles import Environment, LLMClient
 from strop.run import Run
 from strop.standins.lessons import lesson
 from strop.standins.rewrite.dispatch import Rewriting
 from strop.standins.search_engine import found
 
 KEY_VARIABLE = "STROP_LLM_CLIENT_KEY"  # environment variable with the API key of an endpoint
+_FOUND = 4096  # characters of a found text
 _SECONDS = 600.0  # deadline of rewards and episodes that ask a language model many questions
 _REWRITTEN = ("arithmetic", "compose", "countdown", "keyvalue")  # whose tasks the rules for task generators know
 
@@ -89,6 +93,15 @@ def named_search(role: str, text: str, setting: Setting) -> Retrieval:
     if path.suffix == ".jsonl" or (path.is_dir() and not (path / "config.json").is_file()):
         return Retrieval(path=text)
     return AskedSearch(client=named_part(role, text, setting))
+
+
+def with_search(
+    env: Environment, tool: Retrieval, text: str, style: Literal["plain", "refine"] = "plain"
+) -> Environment:
+    """Tasks with a search tool; the bundled ones have their own, in whose style they are demonstrated."""
+    if isinstance(env, Search):
+        return replace(env, style=style, tool=tool)
+    return Toolbox(env, (tool,), longest=_FOUND, seconds=reward_seconds(text))
 
 
 def named_model(role: str, text: str) -> str:

@@ -28,6 +28,7 @@ from strop.recipes.agent.mashost.recipe import TeamBuilder
 from strop.recipes.agent.router_r1 import Routed
 from strop.recipes.named_parts import named_list
 from strop.recipes.setting import Setting
+from strop.roles import Environment
 from strop.run import Run
 from strop.types import Message, Outcome, Start, ToolCall
 from tests.generate.llm_clients.serving import Server, serving
@@ -185,3 +186,33 @@ def test_a_run_keeps_its_roles_and_acts_with_them(tmp_path: Path) -> None:
         launch(build(recipe_named("optima"), fields), tmp_path, "run")
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert sum(row.get("roles/asked", 0.0) for row in rows) >= 8 and part in (tmp_path / "run/recipe.py").read_text()
+
+
+@pytest.mark.parametrize("recipe", ["autorefine", "zerosearch", "sem"])
+def test_a_user_searches_texts_of_their_own_on_tasks_of_their_own(recipe: str, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"text": "Rome lies in Italy."}\n{"text": "Oslo lies in Norway."}\n')
+    rows = tmp_path / "own.jsonl"
+    rows.write_text("".join(f'{{"prompt": "{n}: where is Oslo?", "answer": "Norway"}}\n' for n in range(40)))
+    fields = {**SIZES, "env": str(rows), "search": str(texts)}
+    with serving() as server:
+        server.says = lambda text: "Oslo is in Norway, they say."
+        if recipe == "zerosearch":
+            fields["simulator"] = f"{server.url.rstrip('/')}#m"
+        run = build(recipe_named(recipe), fields)
+        check(run)
+        ask_parts(run)
+        said = asyncio.run(_searched(run.envs[0], "Oslo"))
+    wanted = "Oslo is in Norway, they say." if recipe == "zerosearch" else "Oslo lies in Norway."
+    assert said == (wanted, 1.0)
+    (measured, *_) = run.evaluation.envs or run.envs
+    assert asyncio.run(_searched(measured, "Oslo"))[0] == "Oslo lies in Norway.", "measured with the real search"
+    with pytest.raises(ConfigurationError, match="search=rules are stand-ins"):
+        build(recipe_named(recipe), {**fields, "search": "rules"})
+
+
+async def _searched(env: Environment, query: str) -> tuple[str, float | None]:
+    episode = env.episode()
+    await episode.reset(env.task(0))
+    answer = await episode.step(Message("assistant", "", (ToolCall("search", json.dumps({"query": query})),)))
+    return answer.messages[0].content, (await episode.step(Message("assistant", "Norway"))).reward

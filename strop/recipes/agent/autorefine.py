@@ -8,7 +8,8 @@ Reading: The reward is the F1 of the answer, or 0.1 where the F1 is 0 and a refi
     released. A refinement is the chain of thought of a completion that follows a search result, because the bundled
     model has no other tags for it. Search is BM25 in a collection of made-up facts and returns one fact for each
     query. The bundled model has never searched, so a short supervised run on demonstrations comes first, until it
-    answers half of the questions. Of the 160 rollouts after that, 3 earned a reward by a refinement alone; after 20
+    answers half of the questions; other models search a user's texts (`search=`) on any tasks with answers. Of the 160
+    rollouts after that, 3 earned a reward by a refinement alone; after 20
     RL steps, when nearly all answers are right, none do.
 Left out: A dense index of Wikipedia, three documents for each query.
 Acts: fact/refined > 0 and turns > 1 with warmup_steps=8, env=search:1
@@ -18,14 +19,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.environments.bundled.search import Search
-from strop.errors import ConfigurationError
 from strop.filter.rewards.search_answer_f1 import Refined
 from strop.generate.agents.chat import Chat
 from strop.recipes.environment_specs import wrap_envs
+from strop.recipes.named_parts import named_search, with_search
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
-from strop.roles import Environment
 from strop.run import Run
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
@@ -34,6 +33,7 @@ from strop.training.losses.kl import Kl
 
 def autorefine(
     setting: Setting = Setting(env="search:2", group_size=5),
+    search: str = "rules",  # search tool: a folder or JSONL file of texts (or a named part)
     found: float = 0.1,  # reward for an answer in a refinement where the final answer is wrong
     turns: int = 5,  # maximum number of turns of a rollout
     kl: float = 0.001,  # weight of the KL penalty to the reference policy
@@ -42,15 +42,8 @@ def autorefine(
     """GRPO on questions of the search environment, with a refinement after each search result."""
     run = setting.run("autorefine", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
     run.warmup = shown(setting, "autorefine", warmup_steps)
-    wrap_envs(run, lambda env: (_with_refinement(env),))
+    tool = named_search("search", search, setting)
+    wrap_envs(run, lambda env: (with_search(env, tool, search, "refine"),))
     run.rewards = (Refined(found),)
     run.evaluation = replace(run.evaluation, agent=run.agent)
     return run
-
-
-def _with_refinement(env: Environment) -> Environment:
-    if not isinstance(env, Search):
-        raise ConfigurationError(
-            f"autorefine needs a search environment, such as env=search:2, got {env.name}:{env.level}"
-        )
-    return replace(env, style="refine")

@@ -30,7 +30,7 @@ from strop.environments.tools.toolbox import Toolbox, ToolboxEpisode, calling
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.environment_specs import wrap_envs
-from strop.recipes.named_parts import named_search
+from strop.recipes.named_parts import named_search, reward_seconds
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import BundledOnly, shown
 from strop.roles import Environment, Reward
@@ -136,13 +136,13 @@ def sem(
     tool = named_search("search", search, setting)
     run = setting.run("sem", GroupStandard(), (Clip(0.2, 0.2),), agent=Chat(turns))
     run.warmup = shown(setting, "sem", warmup_steps)
-    wrap_envs(run, lambda env: (_with_search(env, needless, tool),))
+    wrap_envs(run, lambda env: (_with_search(env, needless, tool, reward_seconds(search)),))
     run.rewards = (SearchOrAnswer(known),)
     run.evaluation = replace(run.evaluation, agent=run.agent)
     return run
 
 
-def _with_search(env: Environment, needless: float, tool: Retrieval) -> Environment:
+def _with_search(env: Environment, needless: float, tool: Retrieval, seconds: float) -> Environment:
     if isinstance(env, Search):
         return replace(env, style="guess", tool=tool)
-    return Rechecked(env, (tool,), share=needless)
+    return Rechecked(env, (tool,), seconds=seconds, share=needless)

@@ -16,6 +16,7 @@ from strop.capabilities import Dated, Learns
 from strop.environments.bundled.search import Search, SearchEpisode
 from strop.environments.data.heldout_split import prompt_of
 from strop.environments.tools.tool import WrongCall
+from strop.environments.tools.toolbox import Toolbox
 from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import heard
@@ -32,9 +33,9 @@ ASKED = (
 
 @dataclass(frozen=True)
 class SimulatedSearch(Around, Dated, Learns, Asks):
-    """Search environment whose queries `simulator` answers, with noise that grows over `total` weight versions."""
+    """Tasks with a search tool whose queries `simulator` answers, with noise that grows over `total` versions."""
 
-    inner: Search
+    inner: Search | Toolbox
     simulator: LLMClient
     total: int  # versions after which noise no longer grows
     start: float = 0.0  # probability of noise at first
@@ -63,10 +64,13 @@ class SimulatedSearch(Around, Dated, Learns, Asks):
     def at(self, start: Start) -> SearchEpisode:
         """As it is for a rollout of this version; its key is the coin's."""
         tool = self._tool(self.noise(start.version), start.key)
-        return _Told(self.inner.episode().inner, (tool,), seconds=self.seconds, style=self.inner.style)
+        if isinstance(self.inner, Search):
+            return _Told(self.inner.episode().inner, (tool,), seconds=self.seconds, style=self.inner.style)
+        return _Told(self.inner.episode().inner, (tool,), self.inner.longest, self.seconds)
 
     def _tool(self, noise: float, key: int) -> _Simulated:
-        return _Simulated(self.inner.tool, self.simulator, noise, key, self.prompt, self.tokens)
+        real = self.inner.tool if isinstance(self.inner, Search) else self.inner.tools[0]
+        return _Simulated(real, self.simulator, noise, key, self.prompt, self.tokens)
 
     async def try_clients(self, task: Task) -> None:
         await replace(self._tool(0.0, 0), task=task).call({"query": prompt_of(task)})
