@@ -114,7 +114,7 @@ notebooks: $(VENV)/notebooks
 
 # the steps of the Dockerfile in a plain folder, for machines without a builder of images
 image-steps: $(VENV)/torch
-	$(BIN)/python benchmarks/image_steps.py
+	$(BIN)/python -m tests.image_steps
 
 # constraints/ anew, from what pyproject.toml asks for
 constraints: $(VENV)/torch

@@ -1,4 +1,4 @@
-"""Commands on the outputs of a run: model, rollouts, checkpoints."""
+"""Commands on the outputs of a run (model, rollouts, checkpoints), and on configurations of other libraries."""
 
 from __future__ import annotations
 
@@ -28,11 +28,21 @@ def export_model(
 
 
 @app.command()
-def rollouts(run: Run, out: Out, debug: Debug = False) -> None:
-    """Write every rollout of a run as one row of a .jsonl or .parquet file."""
-    from strop.cli.commands.rollouts import write_rollouts
+def rollouts(
+    run: Annotated[Path, typer.Argument(metavar="RUN|FILE", help="A run, or a file that --as wrote.")],
+    out: Out,
+    library: Annotated[
+        str, typer.Option("--as", help="Tokens and log-probabilities too, as verifiers, trl or tinker has them.")
+    ] = "",
+    debug: Debug = False,
+) -> None:
+    """Write every rollout of a run as one row of a .jsonl or .parquet file, or as other libraries read them."""
+    from strop.cli.commands.rollouts import write_portable, write_rollouts
 
-    write_rollouts(run, out)
+    if library:
+        write_portable(run, out, library)
+    else:
+        write_rollouts(run, out)
 
 
 @app.command("clean")
@@ -45,3 +55,14 @@ def clean_up(
     from strop.cli.commands.clean import clean
 
     clean(root, yes)
+
+
+@app.command("convert")
+def convert_configuration(
+    path: Annotated[Path, typer.Argument(metavar="CONFIG.yaml", help="Of TRL (GRPO, DPO) or verl; or a script.")],
+    debug: Debug = False,
+) -> None:
+    """Print the strop command of a TRL or verl configuration, and which of its fields have no counterpart."""
+    from strop.cli.commands.convert import convert
+
+    convert(path)

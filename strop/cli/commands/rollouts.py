@@ -1,4 +1,4 @@
-"""Command `strop rollouts`: every rollout of a run as a row of JSON or parquet, conversations as messages."""
+"""Command `strop rollouts`: every rollout of a run as a row: messages, or tokens as other libraries have them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from strop.observe.report.transcripts import Reader, contexts
 from strop.observe.run_files.run_info import read_facts
 from strop.storage.ledger.browser import LedgerBrowser
 from strop.storage.ledger.ledger import Ledger
+from strop.storage.portable import groups_of
+from strop.storage.portable import rows_of as portable_rows
 from strop.storage.run_folder import RunFolder
 from strop.types import Group, Rollout
 
@@ -39,6 +41,22 @@ def write_rollouts(path: Path, out: Path) -> None:
     finally:
         ledger.close()
     print(f"{count:,} rollouts → {out}")
+
+
+def write_portable(path: Path, out: Path, library: str) -> None:
+    """Write rollouts of a run, or of a file of such rows, as another library has them."""
+    if out.suffix != ".jsonl" or out.exists():
+        raise ConfigurationError(f"--out must be a new file that ends in .jsonl, got {out}")
+    if path.is_file():
+        print(f"{_json(portable_rows(groups_of(path), library), out):,} rows → {out}")
+        return
+    folder = RunFolder(path)
+    folder.require_ledger()
+    ledger = Ledger(folder.ledger, read_only=True)
+    try:
+        print(f"{_json(portable_rows(ledger.history(), library), out):,} rows → {out}")
+    finally:
+        ledger.close()
 
 
 def rows_of(ledger: Ledger, browser: LedgerBrowser, reader: Reader) -> Iterator[dict[str, Any]]:
