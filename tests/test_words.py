@@ -31,7 +31,8 @@ OLD = {
     "attempt": Old("rollout"),
     "trajectory": Old(
         "rollout",
-        other=r"[Tt]rajectory ?[Bb]alance|[Uu]nmasking traj|trajectory-level|(recorded|earlier|reads) trajectories",
+        other=r"[Tt]rajectory ?[Bb]alance|[Uu]nmasking traj|trajectory-level|(recorded|earlier|reads) trajectories"
+        r"|\"trajectory\"",  # a field of verifiers
     ),
     "reply": Old("completion"),
     "world": Old(

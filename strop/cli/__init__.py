@@ -242,7 +242,7 @@ def why(
     explain(run, stacks, as_json)
 
 
-from strop.cli import catalogue, experiments, run_outputs  # noqa: E402, F401 (help lists commands in the order of their definition)
+from strop.cli import experiments, run_outputs  # noqa: E402, F401 (help lists commands in the order of their definition)
 
 
 def main() -> None:

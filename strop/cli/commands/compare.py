@@ -14,11 +14,10 @@ from rich.console import Console
 
 from strop.cli.fields.arguments import parse_words
 from strop.cli.fields.overrides import find_recipe, make_run
-from strop.cli.live_table import shown
 from strop.errors import ConfigurationError
 from strop.launch.experiments.side_by_side import Job, SideBySide, how_many
 from strop.models.torch_setup import device_problem
-from strop.observe.report.compare_runs import page_of, summarize
+from strop.observe.report.compare_runs import page_of, shown, summarize
 from strop.observe.run_files.provenance import code, commit, hardware, versions
 from strop.run import Run
 from strop.stats.intervals import detectable

@@ -11,9 +11,9 @@ from typing import Any
 from rich.console import Console
 
 from strop.cli.fields.overrides import convert
-from strop.cli.live_table import shown
 from strop.effects import Metrics, Plan, find_experiment, load_experiment, run_experiment, write_result
 from strop.errors import ConfigurationError, nearest
+from strop.observe.report.compare_runs import shown
 from strop.recipes.setting import Setting
 
 

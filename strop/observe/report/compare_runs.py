@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 
 from strop.errors import DataError
@@ -20,6 +24,7 @@ from strop.storage.run_folder import RunFolder, read_rows
 
 Arms: TypeAlias = Mapping[str, Sequence[RunFolder]]  # the runs of each arm by its name; in the same order of seeds
 
+_LINE_SECONDS = 20.0  # between progress lines without a terminal
 _GRID = 41  # places along the budget at which curves of several seeds are averaged
 _PANELS = (
     ("Held-out accuracy", "heldout", "on tasks that are never trained", True),
@@ -54,6 +59,25 @@ def progress_line(arms: Arms, tokens: int) -> str:
     spent = [_last(read_rows(folder.metrics), "tokens_generated") or 0.0 for each in arms.values() for folder in each]
     done, share = sum(count >= tokens for count in spent), sum(min(count, tokens) for count in spent)
     return f"{done} of {len(spent)} runs done, {share / (tokens * len(spent)):.0%} of all tokens"
+
+
+@contextmanager
+def shown(console: Console, arms: Arms, tokens: int) -> Iterator[Callable[[], None]]:
+    """Context that yields a function which refreshes the table; without a terminal it prints a line now and then."""
+    if console.is_terminal:
+        with Live(live_table(arms, tokens), console=console, auto_refresh=False) as live:
+            yield lambda: live.update(live_table(arms, tokens), refresh=True)
+        return
+    began = printed = time.monotonic()
+
+    def refresh() -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= _LINE_SECONDS:
+            printed = time.monotonic()
+            console.print(f"{printed - began:.0f} s: {progress_line(arms, tokens)}", soft_wrap=True)
+
+    yield refresh
+    console.print(live_table(arms, tokens))
 
 
 def _known(runs: Sequence[Sequence[Mapping[str, Any]]], name: str) -> list[float]:
