@@ -27,7 +27,7 @@ def recommend_recipes(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Choose among the recipes: a few questions lead to three, with reasons, what was measured, and commands."""
+    """Name three recipes for your setting, with reasons and commands."""
     from strop.cli.commands.recommend import recommend
 
     recommend(words or [], as_json)

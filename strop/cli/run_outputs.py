@@ -36,7 +36,7 @@ def rollouts(
     ] = "",
     debug: Debug = False,
 ) -> None:
-    """Write every rollout of a run as one row of a .jsonl or .parquet file, or as other libraries read them."""
+    """Write every rollout of a run as a row, also for other libraries."""
     from strop.cli.commands.rollouts import write_portable, write_rollouts
 
     if library:
@@ -62,7 +62,7 @@ def convert_configuration(
     path: Annotated[Path, typer.Argument(metavar="CONFIG.yaml", help="Of TRL (GRPO, DPO) or verl; or a script.")],
     debug: Debug = False,
 ) -> None:
-    """Print the strop command of a TRL or verl configuration, and which of its fields have no counterpart."""
+    """Print the strop command of a TRL or verl configuration."""
     from strop.cli.commands.convert import convert
 
     convert(path)
