@@ -52,7 +52,7 @@ def clean_up(
     debug: Debug = False,
 ) -> None:
     """Remove checkpoints that no run needs: all but the newest complete one and the best one of each run."""
-    from strop.cli.commands.clean import clean
+    from strop.cli.commands.runs import clean
 
     clean(root, yes)
 

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 
 from strop import recipe, train
 from strop.cli.commands import rollouts
-from strop.cli.commands.clean import clean
 from strop.cli.commands.export import export
 from strop.cli.commands.rollouts import write_rollouts
+from strop.cli.commands.runs import clean
 from strop.cli.commands.train import StartOptions, resume_run, start_run
 from strop.cli.fields.arguments import parse_words
 from strop.errors import CheckpointError, ConfigurationError
