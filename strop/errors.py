@@ -111,6 +111,11 @@ _OURS = {name: ours for ours, names in _ELSEWHERE.items() for name in names.spli
 _FEW = 24  # names that can be listed; of more, the three nearest are named, however far
 
 
+def is_known_elsewhere(name: str) -> bool:
+    """Whether another library calls one of our fields so."""
+    return name.lower() in _OURS
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Hint for a mistyped name."""
     names = sorted(valid)

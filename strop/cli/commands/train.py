@@ -63,14 +63,14 @@ def start_run(typed: ParsedWords, start: StartOptions, quiet: bool) -> int:
     check_model_folder(model_folder(run.model))
     for text in filter(None, [warning(run), *spelled(run)]):
         print(f"warning: {text}", file=sys.stderr)
+    name = start.name or f"{run.recipe}-seed{run.seed}"
+    folder = fresh_folder(start.root, name)
     if start.is_dry:
         for text in rehearse(run)[1]:
             print(f"warning: {text}", file=sys.stderr)
         print("\n".join([*rules(run), first_prompt(run)]), file=sys.stderr)
         print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))
         return 0
-    name = start.name or f"{run.recipe}-seed{run.seed}"
-    folder = fresh_folder(start.root, name)
     if folder.path.name != name:
         print(
             f"{start.root / name} is there already: this run is {folder.path.name}; to go on with that one: "

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.cli.fields.text_to_values import describe, read_as
-from strop.errors import ConfigurationError, nearest
+from strop.errors import ConfigurationError, is_known_elsewhere, nearest
 from strop.recipes import Recipe, build, parameters_of, recipe_named
 from strop.run import Run
 from strop.storage.named_files import load_module
@@ -60,7 +60,8 @@ def _refuse_unknown(key: str, run: Run, parameters: set[str]) -> None:
         return
     # a last word suggests its path: `weight_decay` for `trainer.weight_decay`
     inside = sorted(path for path in known if path.rsplit(".", 1)[-1] == key)
-    hint = f"did you mean {' or '.join(inside[:3])}?" if inside else nearest(key, known)
+    is_path = inside and not is_known_elsewhere(key)
+    hint = f"did you mean {' or '.join(inside[:3])}?" if is_path else nearest(key, known)
     raise ConfigurationError(f"recipe {run.recipe} has no field {key!r}: {hint}")
 
 

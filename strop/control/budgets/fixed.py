@@ -17,7 +17,7 @@ class Fixed(Budget):
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise ConfigurationError(f"Fixed needs >= 1 rollout per group, got {self.size}")
+            raise ConfigurationError(f"Fixed needs >= 1 rollout per group, got {self.size} (set group_size)")
 
     def rollouts(self, group: Group) -> int:
         return 0 if group.rollouts else self.size

@@ -18,6 +18,8 @@ from strop.roles import Reward
 from strop.storage.own_functions import loaded, parsed
 from strop.types import FilePath, Group, ScoreRange, Task
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
 
 @dataclass(frozen=True)
 class PythonFunction(Reward):
@@ -53,7 +55,8 @@ class PythonFunction(Reward):
     def place(self) -> str:
         """File and line of the function."""
         file = Path(self.path.rpartition(":")[0])
-        lines = [each.lineno for each in ast.walk(parsed(file, self.name)) if _is_named(each, self.name)]
+        defined = [each for each in ast.walk(parsed(file, self.name)) if isinstance(each, _DEFINITIONS)]
+        lines = [each.lineno for each in defined if each.name == self.name]
         return f"{file.name}, line {lines[0]}" if lines else file.name
 
     def answer(self, task: Task) -> str:
@@ -86,10 +89,6 @@ class PythonFunction(Reward):
     @cached_property
     def _function(self) -> Callable[..., Any]:
         return loaded(self.path)
-
-
-def _is_named(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name
 
 
 def _stated(tree: ast.Module, function: str) -> ScoreRange | None:
