@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,9 +16,20 @@ from strop.models.tokens.picture_words import codes_in, places_in
 from strop.types import IntArray
 
 Arrays: TypeAlias = Mapping[str, Tensor]  # what an image processor made of one picture, by the names of the model
-ReadArrays: TypeAlias = Callable[[int], Arrays]  # by the number in a picture's words
 
-FAMILIES = ("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "mistral3")
+
+class ReadArrays(Protocol):
+    """Processed pictures of a run."""
+
+    is_mutual: bool  # whether the tokens of a picture see each other, also those that come later
+
+    def __call__(self, code: int) -> Arrays:
+        """By the number in a picture's words."""
+        ...
+
+
+FAMILIES = ("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5", "mistral3", "gemma3")
+MUTUAL = ("gemma3",)  # families in which the tokens of a picture see each other
 _PLACEHOLDERS = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 TILES = "tiles"  # rows and columns into which a processor cut a picture: for its text, not for the tower
 _REMEMBERED = 512  # prompts

@@ -16,6 +16,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from strop.errors import ConfigurationError, DataError
+from strop.models.loading.check_folder import read_json
+from strop.models.pictures import MUTUAL
 from strop.types import Picture
 
 FOLDER = "pictures"  # in a run folder
@@ -163,10 +166,10 @@ class PictureStore:
             kind = opened_kind(picture.data)
             _write(self.folder / f"{picture.digest}.{kind}", lambda path: path.write_bytes(picture.data))
 
-    def reader(self, model: Path) -> Callable[[int], dict[str, Tensor]]:
-        """Arrays by the number in a picture's words, as the image processor of this model folder made them."""
-        key = processor_key(model)
-        return lambda code: self.arrays(key, code)
+    def reader(self, model: Path) -> StoredPictures:
+        """Pictures as the image processor of this model folder made them."""
+        is_mutual = read_json(model / "config.json").get("model_type") in MUTUAL
+        return StoredPictures(self, processor_key(model), is_mutual)
 
     def arrays(self, key: str, code: int) -> dict[str, Tensor]:
         """What the processor of this key made of a picture."""
@@ -222,6 +225,18 @@ def uri_of(data: bytes) -> str:
     """A picture's bytes as a data URI."""
     kind = opened_kind(data).replace("jpg", "jpeg")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+@dataclass(frozen=True)
+class StoredPictures:
+    """Arrays of a run's pictures, by the number in their words."""
+
+    store: PictureStore
+    key: str
+    is_mutual: bool
+
+    def __call__(self, code: int) -> dict[str, Tensor]:
+        return self.store.arrays(self.key, code)
 
 
 def processor_key(model: Path) -> str:

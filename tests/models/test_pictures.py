@@ -26,7 +26,7 @@ from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
 from strop.models.model import load_model, logits
 from strop.models.pictures import FAMILIES, TILES, placeholders_of
-from strop.models.tokens.picture_words import code_of
+from strop.models.tokens.picture_words import code_of, uncut, words_of
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
@@ -84,6 +84,8 @@ class Case:
         given = {name: torch.cat(arrays) for name, arrays in given.items()}
         if self.folder and "image_grid_thw" in given:
             given["mm_token_type_ids"] = (ids == PLACEHOLDER).long()
+        if self.read.is_mutual:
+            given["token_type_ids"] = (ids == PLACEHOLDER).long()
         scores = self.reference(input_ids=ids, use_cache=False, **given).logits[0]
         return torch.log_softmax(scores.float(), -1)
 
@@ -236,3 +238,19 @@ def test_tasks_that_differ_in_the_picture_alone_have_two_names(tmp_path: Path) -
     assert len({task.id for task in tasks}) == len(tasks) == 3 - table.num_tasks(heldout=True)
     asked_same = [Task((Message("user", "ab", images=each.messages[0].images),), "x", "seen") for each in tasks]
     assert len({task.id for task in asked_same}) == len(tasks)
+
+
+def test_long_prompts_are_never_cut_within_a_picture(tmp_path: Path) -> None:
+    """Whose tokens see each other: the first ones need the keys of the last."""
+    words = words_of(7, 4)
+    prompt = np.concatenate([[5, 6], words, words[:3], [9]])
+    assert [uncut(prompt, count) for count in range(1, 11)] == [1, 2, 2, 2, 2, 6, 6, 6, 9, 10]
+    assert uncut(prompt[3:], 1) == 3 and uncut(words, 2) == 4
+    case = Case(tmp_path, "gemma3")
+    engine = case.engine()
+    engine._decoder._step_tokens = 7
+    prompts = [*asked(case), asked(case)[0]]
+    with torch.no_grad():
+        written = asyncio.run(ask(engine, [each for each, _ in prompts], Sampling(max_tokens=9)))
+        for (context, pictures), said in zip(prompts, written, strict=True):
+            assert worst(case, context, said, pictures) < 1e-5

@@ -9,6 +9,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import WordLevel
 from transformers import CONFIG_MAPPING, AutoModelForImageTextToText, PreTrainedTokenizerFast
+from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
@@ -89,6 +90,14 @@ PARTS: dict[str, dict[str, Any]] = {
         "vision_config": _PATCHES | {"deepstack_visual_indexes": [0, 1], "num_position_embeddings": 64},
         **_QWEN,
     },
+    "qwen3_5": {
+        "text_config": _TEXT
+        | {"rope_parameters": _SECTIONS | {"partial_rotary_factor": 1.0}}
+        | {"layer_types": ["linear_attention", "full_attention"], "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+        | {"linear_num_key_heads": 2, "linear_num_value_heads": 4},
+        "vision_config": _PATCHES | {"num_position_embeddings": 64},
+        **_QWEN,
+    },
     "glm4v": {"text_config": _TEXT | {"rope_parameters": _WHOLE}, "vision_config": _GLM_TOWER, **_GLM},
     "glm4v_moe": {
         "text_config": _TEXT | {"rope_parameters": _WHOLE} | _EXPERTS,
@@ -163,6 +172,8 @@ def _picture_processor(family: str) -> Any:
         sides = {"size": {"longest_edge": 48}, "max_image_size": {"longest_edge": 24}}
         kind = Idefics3ImageProcessorPil if family == "idefics3" else SmolVLMImageProcessorPil
         return kind(**sides, do_image_splitting=True)
+    if family == "gemma3":
+        return Gemma3ImageProcessorPil(size={"height": 24, "width": 24}, image_seq_length=9)
     if family == "mistral3":
         return PixtralImageProcessorPil(size={"longest_edge": 32}, patch_size=8)
     sides = {"patch_size": 4, "merge_size": 2, "temporal_patch_size": 2}
@@ -178,7 +189,7 @@ def _save_picture_parts(folder: Path, family: str) -> None:
     )
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
     tokenizer.decoder = decoders.Fuse()
-    marker = "<start><image><close>" if family.startswith("qwen") else "<image>"
+    marker = "<start><image><close>" if family.startswith("qwen") else "<start>" if family == "gemma3" else "<image>"
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token="<s>",
@@ -197,6 +208,8 @@ def save_tower_model(folder: Path, family: str, seed: int = 0, spread: float = 2
     model = AutoModelForImageTextToText.from_config(CONFIG_MAPPING[family](**PARTS[family]))
     with torch.no_grad():
         for parameter in model.parameters():
+            if parameter.ndim > 1 and not parameter.any():  # as Gemma 3 begins, to which all pictures are the same
+                parameter.normal_(0, 0.02)
             parameter.mul_(spread) if parameter.ndim > 1 else parameter.add_(torch.randn_like(parameter) * 0.1)
     model.save_pretrained(folder)
     _save_picture_parts(folder, family)

@@ -159,8 +159,8 @@ class Template:
         pictures = [each for message in messages for each in message.images]
         if not pictures:
             return np.array(self.control.encode(rendered), dtype=np.int64)
-        if self.pictures.placeholder not in self.control.ids:
-            raise ModelError(f"{self.folder}: {self.pictures.placeholder} is no special token, so text could spell it")
+        if lacking := {self.pictures.placeholder, self.pictures.shown_by} - self.control.ids.keys():
+            raise ModelError(f"{self.folder}: {min(lacking)} is no special token, so text could spell it")
         ids = self.control.encode(self.pictures.expanded(rendered, pictures))
         return self.pictures.with_words(np.array(ids, dtype=np.int64), pictures)
 

@@ -23,6 +23,7 @@ from strop.models.tokens.picture_words import MARKER, code_of, places_in, words_
 from strop.storage.picture_store import PictureStore, opened, processor_key
 from strop.types import IntArray, Message, Picture
 
+_EDGES = ("boi_token_index", "eoi_token_index")  # of Gemma 3
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
@@ -69,15 +70,24 @@ class PictureReader:
     def placeholder(self) -> str:
         return str(self.tokenizer.convert_ids_to_tokens(placeholder_of(self.config)))
 
+    @property
+    def shown_by(self) -> str:
+        """What the chat template writes for a whole picture."""
+        first = self.config.boi_token_index if self.config.model_type == "gemma3" else placeholder_of(self.config)
+        return str(self.tokenizer.convert_ids_to_tokens(first))
+
     def expanded(self, rendered: str, pictures: Sequence[Picture]) -> str:
         """A rendered template with each marker replaced by what its picture takes."""
-        parts = rendered.split(self.placeholder)
+        parts = rendered.split(self.shown_by)
         if len(parts) != len(pictures) + 1:
             raise ModelError(
                 f"the chat template of {self.folder} shows {len(parts) - 1} of {len(pictures)} pictures: take the "
                 "template that belongs to the model"
             )
         texts = [self._text(self.arrays(picture)) for picture in pictures]
+        if self.config.model_type == "gemma3":  # what its processor puts around the placeholders
+            edges = [str(self.tokenizer.convert_ids_to_tokens(i)) for i in (vars(self.config)[n] for n in _EDGES)]
+            texts = [f"\n\n{edges[0]}{text}{edges[1]}\n\n" for text in texts]
         return parts[0] + "".join(text + part for text, part in zip(texts, parts[1:], strict=True))
 
     def with_words(self, ids: IntArray, pictures: Sequence[Picture]) -> IntArray:
@@ -115,9 +125,11 @@ class PictureReader:
             settings = {"patch_size": {"height": side, "width": side}}
         elif self.config.model_type in ("idefics3", "smolvlm"):
             settings = {"return_row_col_info": True}
+        elif self.config.model_type == "gemma3":
+            settings = {"do_pan_and_scan": False}
         made = self.processor(images=[picture], return_tensors="pt", **settings)
         cut = [int(np.asarray(made.pop(name)).ravel()[0]) for name in ("rows", "cols") if name in made]
-        found = {name: torch.as_tensor(each).contiguous() for name, each in made.items()}
+        found = {name: torch.as_tensor(each).contiguous() for name, each in made.items() if name != "num_crops"}
         return found | {TILES: torch.tensor(cut)} if cut else found
 
     def _count(self, arrays: dict[str, Tensor]) -> int:
@@ -151,13 +163,19 @@ def _mistral(token: str, config: Any, arrays: dict[str, Tensor]) -> str:
     return "[IMG_BREAK]".join(lines) + "[IMG_END]"
 
 
+def _gemma(token: str, config: Any, arrays: dict[str, Tensor]) -> str:
+    return token * int(config.mm_tokens_per_image)
+
+
 _EXPANSIONS: dict[str, Callable[[str, Any, dict[str, Tensor]], str]] = {
     "idefics3": _idefics,
     "smolvlm": _idefics,
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
     "qwen3_vl": _qwen,
+    "qwen3_5": _qwen,
     "mistral3": _mistral,
+    "gemma3": _gemma,
 }
 
 
@@ -185,8 +203,9 @@ def _refuse_unfit(folder: Path, processor: Any, config: Any) -> None:
     """A processor whose patches are not those of the tower."""
     vision, told = vars(config.vision_config), vars(processor)
     pairs = [("merge_size", "spatial_merge_size"), ("temporal_patch_size",) * 2]
+    pairs += [("size", "image_size")] if config.model_type == "gemma3" else []
     pairs += [("max_image_size", "image_size")] if config.model_type in ("idefics3", "smolvlm") else []
-    pairs += [("patch_size", "patch_size")] if config.model_type != "mistral3" else []
+    pairs += [("patch_size", "patch_size")] if config.model_type not in ("mistral3", "gemma3") else []
     for name, due in pairs:
         ours, theirs = _side(told.get(name)), _side(vision.get(due))
         if ours and theirs and ours != theirs:

@@ -127,10 +127,17 @@ def within(sizes: Tensor, length: int, window: int | None) -> Tensor:
     return is_real if window is None else is_real & ((index.unsqueeze(1) - index).abs() < window)
 
 
-def visible(query_positions: Tensor, key_positions: Tensor, scoring: Scoring) -> Tensor:
-    """Causal mask, limited to a sliding window or a chunk where the layer has one: [..., Q, K] bool."""
+def visible(
+    query_positions: Tensor, key_positions: Tensor, scoring: Scoring, spans: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    """Causal mask, limited to a sliding window or a chunk where the layer has one: [..., Q, K] bool.
+
+    With `spans` of queries and keys (-1: text) those of one picture see each other, as far as the window.
+    """
     distance = query_positions.unsqueeze(-1) - key_positions.unsqueeze(-2)
     seen = distance >= 0
+    if spans is not None:
+        seen = seen | ((spans[0].unsqueeze(-1) == spans[1].unsqueeze(-2)) & (spans[0] >= 0).unsqueeze(-1))
     if scoring.chunk is not None:
         own = query_positions.div(scoring.chunk, rounding_mode="floor").unsqueeze(-1)
         seen &= own == key_positions.div(scoring.chunk, rounding_mode="floor").unsqueeze(-2)
@@ -177,7 +184,9 @@ class Packed:
         device: torch.device | str = "cpu",
         places: IntArray | None = None,
         is_mutual: bool = False,
+        spans: IntArray | None = None,  # of each token of segments, the picture that it sees all of
     ) -> None:
+        self._spans = list[Tensor | None]()  # [segments, length], of each block
         sizes = np.asarray(lengths, dtype=np.int64)
         self._mutual: list[Tensor | None] = []  # sizes of each block's segments, where they see each other
         starts = np.cumsum(sizes) - sizes
@@ -191,6 +200,7 @@ class Packed:
             index = starts[members, None] + np.minimum(place, sizes[members, None] - 1)
             inverse[index[is_real]] = np.flatnonzero(is_real) + offset
             offset += index.size
+            self._spans.append(None if spans is None else torch.from_numpy(spans[index]).to(device))
             index = index if places is None else places[index]
             self.blocks.append((*index.shape, torch.from_numpy(index.reshape(-1)).to(device)))
             self._mutual.append(torch.from_numpy(sizes[members]).to(device) if is_mutual else None)
@@ -227,13 +237,16 @@ class Packed:
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> Tensor:
         outputs = []
-        for (count, length, index), sizes in zip(self.blocks, self._mutual, strict=True):
+        for (count, length, index), sizes, spans in zip(self.blocks, self._mutual, self._spans, strict=True):
             q, k, v = (
                 (t if index is None else t.index_select(0, index)).view(count, length, *t.shape[1:]).transpose(1, 2)
                 for t in (query, key, value)
             )
             reach = scoring.window
             mask = self._mask(length, scoring, query.device) if sizes is None else within(sizes, length, reach)
+            if spans is not None:
+                places = torch.arange(length, device=query.device)
+                mask = visible(places, places, scoring, (spans, spans)).unsqueeze(1)
             output = masked_attention(q, k, v, mask, scoring)
             outputs.append(output.transpose(1, 2).flatten(0, 1))
         return outputs[0] if self.inverse is None else torch.cat(outputs).index_select(0, self.inverse)

@@ -40,6 +40,19 @@ def places_in(tokens: IntArray) -> IntArray:
     return (-1 - tokens) & (_MOST - 1)
 
 
+def spans_of(tokens: IntArray) -> IntArray:
+    """For each token [..., T] where its picture begins; -1 for text."""
+    return np.where(tokens < 0, np.arange(tokens.shape[-1]) - places_in(tokens), -1)
+
+
+def uncut(tokens: IntArray, count: int) -> int:
+    """How many of these tokens come first, about `count`, without a part of a picture."""
+    if count >= len(tokens) or tokens[count] >= 0 or (before := int(places_in(tokens[count]))) == 0:
+        return count
+    text = np.flatnonzero(spans_of(tokens[count:]) != -before)
+    return count - before if before < count else count + int(text[0] if len(text) else len(tokens) - count)
+
+
 def runs_in(tokens: IntArray) -> list[list[int]]:
     """Start, picture, first place and count of each run of consecutive words."""
     places = np.flatnonzero(tokens < 0)

@@ -20,6 +20,7 @@ from strop.kernels.attention import Varlen, moved
 from strop.models.layers.attention import Packed
 from strop.models.model import hidden_states
 from strop.models.pictures import ReadArrays, merge_of, rope_positions
+from strop.models.tokens.picture_words import spans_of
 from strop.training.batch import Batch
 from strop.training.machine.llama import LlamaForward
 from strop.types import IntArray
@@ -57,10 +58,12 @@ class Sequences:
         found[order] = np.where(is_read, places, 0)
         self.places = moved(torch.from_numpy(found), device)  # [T]
         self._read, self._read_places, self._device = (sizes - 1)[sizes > 1], places[is_read], device
+        is_seen = pictures is not None and pictures.is_mutual and bool((tokens < 0).any())
+        self._spans = spans_of(tokens.cpu().numpy()[order][is_read]) if is_seen else None
 
     @cached_property
     def _plan(self) -> Packed:
-        plan = Packed(self._read, self._device, self._read_places)
+        plan = Packed(self._read, self._device, self._read_places, spans=self._spans)
         plan.taken = self._routes
         return plan
 

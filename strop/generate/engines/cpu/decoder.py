@@ -22,6 +22,7 @@ from strop.kernels.sampling.counter_random import as_key, uniforms
 from strop.models.layers.mixers import mixers
 from strop.models.model import context_length, logits
 from strop.models.pictures import ReadArrays, Turns, merge_of
+from strop.models.tokens.picture_words import uncut
 from strop.types import IntArray, Sampling
 
 _SMALLEST = 64  # capacity to start with; a multiple keeps every row's keys aligned
@@ -64,6 +65,7 @@ class Decoder(Generic[Request]):
         self.owners: list[Request | None] = [None] * num_rows
         self._urgent = np.empty(0, dtype=self.rows.key.dtype)  # keys that nothing else may hold up
         self._turns = Turns(merge_of(model.config), pictures) if pictures is not None else None
+        self._is_mutual = pictures is not None and pictures.is_mutual
         self._epoch = 0
         self._tick = 0
         self.num_generated = 0  # tokens sampled
@@ -122,8 +124,6 @@ class Decoder(Generic[Request]):
             self._append(complete, hidden[self._tensor(last[is_complete])], version)
         return complete
 
-    # ---- rows that write one token after the other
-
     def _only_writing(self, queue: deque[Request]) -> IntArray | None:
         """The rows of the coming step, siblings together, where all of them lack one token and nobody comes."""
         rows, (active, coming) = self.rows, self._chosen(queue)
@@ -143,8 +143,6 @@ class Decoder(Generic[Request]):
         self._check_finite(lost, len(rows), version)
         self.num_generated += done * len(rows)
         return rows
-
-    # ---- which tokens
 
     def _plan(self, queue: deque[Request]) -> Work:
         rows, (active, queue) = self.rows, self._chosen(queue)
@@ -214,7 +212,8 @@ class Decoder(Generic[Request]):
             self.memory.states.go_on(np.array([source]), np.array([row]), from_snapshot=False)
 
     def _take(self, row: int, start: int, work: Work) -> None:
-        count = min(int(self.rows.length[row]) - start, work.budget)
+        missing = self.rows.tokens[row, start : self.rows.length[row]]
+        count = uncut(missing, min(len(missing), work.budget))
         work.rows.append(row)
         work.starts.append(start)
         work.counts.append(count)
@@ -239,11 +238,11 @@ class Decoder(Generic[Request]):
         def blocks() -> list[Block]:
             made = decode_blocks(rows[single], starts[single], len(positions), self._device) if len(single) else []
             if len(several):
-                made += prefill_blocks(rows[several], starts[several], counts[several], len(single), self._device)
+                facts = rows[several], starts[several], counts[several], len(single), self._device
+                made += prefill_blocks(*facts, self.rows.tokens if self._is_mutual else None)
             return made
 
-        where, at = self._tensor(packed_rows), self._tensor(positions)
-        tokens = self._tensor(self.rows.tokens[packed_rows, positions])
+        where, at, tokens = map(self._tensor, (packed_rows, positions, self.rows.tokens[packed_rows, positions]))
         turned = at if self._turns is None else self._tensor(self._turns(self.rows, packed_rows, positions))
         plan = Cached(self.memory, where, at, shares, blocks)
         if self.rows.has_states:

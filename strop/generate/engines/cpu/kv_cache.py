@@ -14,6 +14,7 @@ from strop.generate.engines.cpu.row_states import RowStates, Stretch, Wave, wave
 from strop.kernels.cpu.large_pages import in_large_pages
 from strop.models.layers.attention import Scoring, masked_attention, visible
 from strop.models.layers.prefix_tree import Mixer
+from strop.models.tokens.picture_words import spans_of
 from strop.types import IntArray
 
 _MAX_WASTE = 1.25  # padded over real queries within one block
@@ -90,6 +91,7 @@ class Block:
     gather: Tensor | None = None  # [count * width] packed tokens; None: all of them, in order
     real: Tensor | None = None  # which of count * width are not padding
     packed: Tensor | None = None  # the packed tokens they are
+    spans: Tensor | None = None  # [count, length] the picture of each key, where all of its tokens see each other
     _masks: dict[tuple[int | None, int | None, int], Tensor] = field(default_factory=dict)  # by window and chunk
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, scoring: Scoring) -> Tensor:
@@ -124,7 +126,8 @@ class Block:
         reach = scoring.window, scoring.chunk, repeats  # attention with sinks takes none repeated
         if reach not in self._masks:
             index = torch.arange(self.length, device=self.positions.device)
-            seen = visible(self.positions, index, scoring).unsqueeze(1)  # [count, 1, width, length]
+            spans = None if self.spans is None else (self.spans.gather(1, self.positions), self.spans)
+            seen = visible(self.positions, index, scoring, spans).unsqueeze(1)  # [count, 1, width, length]
             mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -torch.inf)
             self._masks[reach] = mask.squeeze(1).repeat_interleave(repeats, 0) if repeats else mask
         return self._masks[reach]
@@ -250,14 +253,20 @@ def _view(rows: IntArray, positions: IntArray, packed: IntArray, num_packed: int
 
 
 def prefill_blocks(
-    rows: IntArray, starts: IntArray, counts: IntArray, offset: int, device: torch.device
+    rows: IntArray, starts: IntArray, counts: IntArray, offset: int, device: torch.device, tokens: IntArray | None
 ) -> list[Block]:
-    """Blocks for rows with several new tokens each, packed one after the other from `offset` on."""
-    firsts = offset + np.cumsum(counts) - counts
-    return [
-        _padded(rows[members], starts[members], counts[members], firsts[members], device)
-        for members in _similar(counts)
-    ]
+    """Blocks for rows with several new tokens each, packed one after the other from `offset` on.
+
+    With `tokens` [rows, capacity] those of a picture see each other.
+    """
+    firsts, blocks = offset + np.cumsum(counts) - counts, list[Block]()
+    for some in _similar(counts):
+        block, ends = _padded(rows[some], starts[some], counts[some], firsts[some], device), (starts + counts)[some]
+        if tokens is not None and (known := tokens[rows[some], : block.length]).min() < 0:
+            is_known = np.arange(block.length) < ends[:, None]  # behind are those of earlier requests
+            block.spans = _tensor(np.where(is_known, spans_of(known), -1), device)
+        blocks.append(block)
+    return blocks
 
 
 def _padded(rows: IntArray, starts: IntArray, counts: IntArray, firsts: IntArray, device: torch.device) -> Block:
