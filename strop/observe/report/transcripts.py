@@ -87,7 +87,7 @@ class Reader:
         """Text with special tokens, as the model reads it."""
         if self.tokenizer is None:
             return f"({len(tokens)} tokens)"
-        return str(self.tokenizer.decode(tokens.tolist(), skip_special_tokens=False))
+        return str(self.tokenizer.decode(tokens[tokens >= 0].tolist(), skip_special_tokens=False))
 
     def pieces(self, tokens: IntArray) -> Iterator[tuple[str, int]]:
         """Texts that make up the whole, each with the number of its last token; special tokens are empty."""
