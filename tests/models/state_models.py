@@ -11,7 +11,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from tests.tiny_models import END, VOCABULARY, save_tokenizer
 
-_COMMON: dict[str, Any] = {
+COMMON: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -96,7 +96,7 @@ MASKS_ALONE = ("olmoe", "phimoe", "doge")  # their windows are in masks that str
 def save_state_model(folder: Path, family: str, spread: float = 0.1, seed: int = 0, **changes: Any) -> Path:
     """A random model with weights of this spread, and a tokenizer."""
     torch.manual_seed(seed)
-    config = CONFIG_MAPPING[family](**_COMMON | PARTS[family] | {"initializer_range": spread} | changes)
+    config = CONFIG_MAPPING[family](**COMMON | PARTS[family] | {"initializer_range": spread} | changes)
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

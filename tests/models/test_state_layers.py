@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from strop.backends import EXPERTS, Completion, WeightVersion
+from strop.errors import ConfigurationError
+from strop.generate.engines.cpu.row_states import check_room, state_bytes
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.models.model import load_model, logits, parameters
 from strop.training.machine.memory import compute_layers_again
@@ -194,3 +196,14 @@ def test_routes_are_replayed_where_there_is_no_fast_path(tmp_path: Path) -> None
             layer.mlp.router.bias.add_(torch.randn(6) * 1e-3)  # as rounding might
     free = worst(before, trained(model, written, has_routes=False))
     assert worst(before, trained(model, written, has_routes=True)) < 2e-2 < free
+
+
+def test_rows_without_room_for_their_states_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(save_state_model(tmp_path, "qwen3_5_text"))
+    inputs, scanned = 3 * (2 * 2 + 4) * 8 * 4, 3 * 4 * 8 * 8  # numbers in three layers: of convolutions, and of scans
+    assert state_bytes(model) == 4 * (inputs + scanned)
+    pages = (sum(each.nbytes for each in model.parameters()) + 2 * 10 * 2 * state_bytes(model)) / 4096
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}.__getitem__)
+    check_room(model, 10, "cpu")
+    with pytest.raises(ConfigurationError, match=r"rows=11 need .* GB may be taken of cpu: rows=10 fit"):
+        check_room(model, 11, "cpu")

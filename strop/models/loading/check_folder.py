@@ -19,6 +19,8 @@ _ADAPTERS = "adapter_config.json"  # as peft writes it
 _SHOWN = 500  # letters of what transformers says
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 
+MXFP4 = "mxfp4"  # experts of gpt-oss in four bits, 32 of them with one exponent
+
 
 def check_model_folder(folder: Path) -> None:
     """Refuse a folder that cannot be trained from, and name what is missing."""
@@ -40,10 +42,11 @@ def _refuse_foreign(folder: Path, config: dict[str, Any]) -> None:
     """Weights that are no plain numbers, and models whose code lies in their folder."""
     if (quantised := config.get("quantization_config")) is not None:
         method = quantised.get("quant_method", "unknown") if isinstance(quantised, dict) else quantised
-        raise ModelError(
-            f"the weights in {folder} are quantised ({method}), and only plain weights can be trained: take the model "
-            "in float32, bfloat16 or float16"
-        )
+        if method != MXFP4:
+            raise ModelError(
+                f"the weights in {folder} are quantised ({method}), and only plain weights can be trained: take the "
+                f"model in float32, bfloat16 or float16 (or in {MXFP4}, which is read to bfloat16)"
+            )
     family = str(config.get("model_type", ""))
     if "auto_map" in config and family not in CONFIG_MAPPING:
         raise ModelError(

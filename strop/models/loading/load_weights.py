@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 
 from strop.errors import ModelError
 from strop.models.layers.decoder_part import model_class
-from strop.models.loading.check_folder import check_sizes, read_config
+from strop.models.loading.check_folder import MXFP4, check_sizes, read_config
 
 _SHOWN = 5  # names of one kind
 
@@ -20,7 +20,9 @@ def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | 
 
     Without a dtype the model keeps the one it was saved in.
     """
-    check_sizes(folder, read_config(folder))
+    config = read_config(folder)
+    check_sizes(folder, config)
+    unpacking = _unpacking(config)
     try:
         model, found = model_class(folder).from_pretrained(
             folder,
@@ -30,11 +32,29 @@ def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | 
             trust_remote_code=False,
             ignore_mismatched_sizes=True,  # they are refused below, with their names
             output_loading_info=True,
+            **unpacking,
         )
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelError(f"the model in {folder} cannot be read: {error}") from error
     _refuse_gaps(folder, found)
+    if unpacking:
+        _forget_packing(model.config)  # what is trained, saved and sent from here on is plain
+        model.is_quantized, model.hf_quantizer, model._weight_conversions = False, None, None
     return model
+
+
+def _unpacking(config: Any) -> dict[str, Any]:
+    """How weights in four bits are read: as plain numbers."""
+    packed: Any = vars(config).get("quantization_config")
+    if packed is None or packed.get("quant_method") != MXFP4:
+        return {}
+    from transformers import Mxfp4Config
+
+    return {"quantization_config": Mxfp4Config(dequantize=True)}
+
+
+def _forget_packing(config: Any) -> None:
+    vars(config).pop("quantization_config", None)
 
 
 def skeleton(folder: Path, dtype: torch.dtype) -> Any:
@@ -43,6 +63,7 @@ def skeleton(folder: Path, dtype: torch.dtype) -> Any:
 
     config = read_config(folder)
     check_sizes(folder, config)
+    _forget_packing(config)
     try:
         with torch.device("meta"):
             model = model_class(folder).from_config(config, dtype=dtype, trust_remote_code=False)

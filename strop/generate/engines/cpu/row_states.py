@@ -6,15 +6,24 @@ siblings, forks and later turns go on. Keys can be cut off anywhere, a state can
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from strop.models.layers.prefix_tree import States
+from strop.errors import ConfigurationError
+from strop.models.layers.attention import Packed
+from strop.models.layers.mixers import mixers
+from strop.models.layers.prefix_tree import Mixer, States
+from strop.models.model import hidden_states
+from strop.models.torch_setup import gpu_memory
 from strop.types import IntArray
+
+_SHARE = 0.5  # of free memory, that states may take: keys and activations need the rest
 
 
 class RowStates:
@@ -111,3 +120,38 @@ def waves(stretches: Sequence[Stretch], sources: dict[int, int], device: torch.d
         places = np.array(wave.firsts)[:, None] + np.arange(count)
         wave.tokens = torch.from_numpy(places).to(device)
     return [found[key] for key in sorted(found)]
+
+
+class _Sized(Packed):
+    """Forward pass that counts the bytes of states."""
+
+    size = 0
+
+    def mix(self, layer: int, mixer: Mixer, hidden: Tensor) -> Tensor:
+        output, states = mixer(hidden.unsqueeze(0), {})
+        self.size += sum(each.nbytes for each in states.values())
+        return output.squeeze(0)
+
+
+@torch.no_grad()
+def state_bytes(model: Any) -> int:
+    """Of one sequence over all layers."""
+    if not mixers(model):
+        return 0
+    token = torch.zeros(1, dtype=torch.int64, device=model.get_input_embeddings().weight.device)
+    plan = _Sized([1], token.device)
+    hidden_states(model, token, token, plan)
+    return plan.size
+
+
+def check_room(model: Any, rows: int, device: str) -> None:
+    """Refuse more rows than there is memory for the states of."""
+    each = 2 * state_bytes(model)
+    is_gpu = torch.device(device).type == "cuda"
+    weights = sum(parameter.nbytes for parameter in model.parameters())
+    free = gpu_memory(device)[0] if is_gpu else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") - weights
+    if rows * each > (most := max(int(_SHARE * free), 0)):
+        raise ConfigurationError(
+            f"layers of {type(model).__name__} keep states of {each / 2**20:.3g} MB a row: rows={rows} need "
+            f"{rows * each / 2**30:.3g} GB, {most / 2**30:.3g} GB may be taken of {device}: rows={most // each} fit"
+        )

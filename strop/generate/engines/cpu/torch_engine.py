@@ -25,6 +25,7 @@ from strop.generate.engines.cpu.block_step import block_step
 from strop.generate.engines.cpu.compiled_llama import compiled_llama
 from strop.generate.engines.cpu.decoder import Decoder
 from strop.generate.engines.cpu.fused_cpu_step import whole_step
+from strop.generate.engines.cpu.row_states import check_room
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.yield_to_loop import PASSES, let_others_run
 from strop.models.layers.decoder_part import has_tower
@@ -76,6 +77,7 @@ class TorchEngine(Engine):
         self._model = load_held(model, named_dtype(self.dtype), self.device, self.matmul_precision)
         read = None if self.store is None else self.store.reader(model)
         forward: Any = partial(hidden_states, self._model, pictures=read)
+        check_room(self._model, self.rows, self.device)
         if self.matmul_precision == "plain":
             compiled = whole_step(self._model) or compiled_llama(self._model)
             forward = compiled or block_step(self._model) or forward
