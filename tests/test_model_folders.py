@@ -107,6 +107,16 @@ def test_families_that_do_not_run_are_told_which_do(tmp_path: Path, family: str)
         load_model(tmp_path)
 
 
+@pytest.mark.parametrize("family", ["deepseek_v32", "glm_moe_dsa"])
+def test_sparse_attention_is_refused_with_its_reason(tmp_path: Path, family: str) -> None:
+    """Before anything is read: such a model has hundreds of billions of weights."""
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": family, "index_topk": 2048}))
+    with pytest.raises(
+        ModelError, match=rf"{family} has sparse attention: each token reads the 2048 keys.*deepseek_v3"
+    ):
+        load_model(tmp_path)
+
+
 def test_quantised_weights_are_refused_before_anything_is_loaded(tmp_path: Path) -> None:
     folder = save_pocket_like(tmp_path)
     check_model_folder(folder)

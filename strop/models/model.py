@@ -16,7 +16,7 @@ from strop.models.layers import mixers, routers
 from strop.models.layers.adapters import is_adapter
 from strop.models.layers.attention import NAME, AttentionPlan, Planned, register
 from strop.models.layers.decoder_part import decoder_of, freeze_tower, has_tower
-from strop.models.loading.check_folder import longest_sequence, read_json
+from strop.models.loading.check_folder import longest_sequence, read_json, refuse_sparse
 from strop.models.loading.load_weights import read_model
 from strop.models.loading.model_names import families_that_run
 from strop.models.loading.prove_forward import NUM_TOKENS, what_differs
@@ -41,6 +41,7 @@ def load_model(
     # cuDNN's attention gives wrong values for some inputs with few key heads (github.com/pytorch/pytorch/issues/193893)
     torch.backends.cuda.enable_cudnn_sdp(False)
     register()
+    refuse_sparse(folder)
     try:
         model = read_model(folder, dtype, NAME)
         freeze_tower(model)

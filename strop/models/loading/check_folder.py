@@ -55,6 +55,17 @@ def _refuse_foreign(folder: Path, config: dict[str, Any]) -> None:
         )
 
 
+def refuse_sparse(folder: Path) -> None:
+    """Attention that reads only what an indexer selects: neither engine nor trainer selects keys."""
+    config = read_json(folder / "config.json")
+    if count := config.get("index_topk"):
+        raise ModelError(
+            f"{folder}: the family {config.get('model_type')} has sparse attention: each token reads the {count} keys "
+            f"that an indexer selects (index_topk={count} in config.json), and strop selects none. Take a model with "
+            "dense attention, such as deepseek_v3 or glm4_moe"
+        )
+
+
 def _needed(folder: Path) -> dict[str, bool]:
     """What a model folder must hold, in words, and whether it does."""
     has_template = any((folder / name).exists() for name in _TEMPLATES)
