@@ -55,7 +55,9 @@ def train(
         bool, typer.Option("--changed-anyway", help="With --resume: resume even if data, code or model changed.")
     ] = False,
     trust: Trust = False,
-    track: Annotated[str, typer.Option("--track", help="tensorboard, wandb, trackio; comma-separated.")] = "",
+    track: Annotated[
+        str, typer.Option("--track", help="tensorboard, wandb, trackio, mlflow, swanlab; comma-separated.")
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")] = False,
     place: Annotated[str, typer.Option("--place", help="Where engines run: inline, process or ray.")] = "inline",
     engines: Annotated[

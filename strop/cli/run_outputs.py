@@ -16,15 +16,17 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Output path; must not ex
 @app.command("export")
 def export_model(
     run: Run,
-    out: Out,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder or file to write.")] = None,
     what: Annotated[str, typer.Option("--as", help="model, adapter or gguf.")] = "model",
     step: Annotated[str, typer.Option("--step", help="Checkpoint: newest, best or a step number.")] = "newest",
+    push: Annotated[str, typer.Option("--push", metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = "",
+    public: Annotated[bool, typer.Option("--public", help="With --push: for everybody, not private.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Write a run's model as a Hugging Face folder, only its adapters, or as one GGUF file."""
-    from strop.cli.commands.export import export
+    """Write a run's model as a Hugging Face folder, only its adapters, or as one GGUF file; or push it to the hub."""
+    from strop.cli.commands.export import export_and_push
 
-    export(run, out, what, step)
+    export_and_push(run, out, what, step, push, public)
 
 
 @app.command()

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from strop.errors import ConfigurationError, StropError
+
 Kind = Literal["model", "dataset"]
 _ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # as the hub has them: no part is a way up
 
@@ -41,6 +43,26 @@ def snapshot(name: str, kind: Kind, patterns: Sequence[str], is_whole: Callable[
     except (OSError, ValueError) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise NotOnHub(_told(name, kind, said[0])) from None
+
+
+def push(folder: Path, name: str, is_public: bool = False) -> str:
+    """Upload a model folder as `owner/name` with the hub's own client; returns its address."""
+    from huggingface_hub import HfApi, constants
+
+    if not _ID.fullmatch(name):
+        raise ConfigurationError(f"--push takes OWNER/NAME, as the Hugging Face hub has it, got {name!r}")
+    if constants.HF_HUB_OFFLINE:
+        raise ConfigurationError("HF_HUB_OFFLINE is set, so nothing is pushed: unset it")
+    api = HfApi()
+    try:
+        place = api.create_repo(name, private=not is_public, exist_ok=True)
+        api.upload_folder(repo_id=name, folder_path=folder, commit_message="Model trained with strop")
+    except (OSError, ValueError) as error:
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise StropError(
+            f"{name} was not pushed to {api.endpoint}: {said} (hf auth login, or HF_TOKEN, says who you are)"
+        ) from None
+    return str(place)
 
 
 def _told(name: str, kind: Kind, said: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from strop.cli.fields.overrides import find_recipe, make_run
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.observe.run_files.metrics_jsonl import Journal
+from strop.observe.run_files.jsonl_journals import Journal
 from strop.pocket.tokenizer import build_tokenizer
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
+from strop.observe.trackers.experiment_logs import MLflow, SwanLab
 from strop.observe.trackers.tensorboard import TensorBoard
 from strop.observe.trackers.trackio import Trackio
 from strop.observe.trackers.wandb import Wandb
@@ -23,6 +24,8 @@ from strop.roles import Tracker
         (TensorBoard(), "torch.utils.tensorboard", "strop[tensorboard]"),
         (Wandb(), "wandb", "strop[wandb]"),
         (Trackio(), "trackio", "strop[trackio]"),
+        (MLflow(), "mlflow", "strop[mlflow]"),
+        (SwanLab(), "swanlab", "strop[swanlab]"),
     ],
 )
 def test_a_missing_package_is_named(
@@ -34,7 +37,9 @@ def test_a_missing_package_is_named(
     assert extra in str(caught.value)
 
 
-@pytest.mark.parametrize("tracker", [TensorBoard("logs"), Wandb("mine", "offline"), Trackio("mine")])
+@pytest.mark.parametrize(
+    "tracker", [TensorBoard("logs"), Wandb("mine", "offline"), Trackio("mine"), MLflow("mine"), SwanLab("mine")]
+)
 def test_trackers_are_plain_values(tracker: Tracker) -> None:
     assert eval(repr(tracker)) == tracker == pickle.loads(pickle.dumps(tracker))
 
@@ -85,3 +90,30 @@ def test_wandb_writes_offline(tmp_path: Path) -> None:
     tracker.stepped(1, {"reward": 0.5}, {"seconds": 2.0})
     tracker.end()
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
+
+
+def test_mlflow_gets_every_metric_and_a_resumed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path}/mlruns")
+    for step in (1, 2):
+        tracker = MLflow()
+        tracker.open(tmp_path / "first", {"recipe": "grpo"})
+        tracker.stepped(step, {"reward": step / 4}, {"seconds": 2.0})
+        tracker.end()
+    client = mlflow.MlflowClient()
+    (run,) = client.search_runs([client.get_experiment_by_name("strop").experiment_id])
+    assert [(each.step, each.value) for each in client.get_metric_history(run.info.run_id, "reward")] == [
+        (1, 0.25),
+        (2, 0.5),
+    ]
+    assert run.data.params == {"recipe": "grpo"} and run.data.metrics["timing/seconds"] == 2.0
+
+
+def test_swanlab_writes_where_the_run_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("swanlab")
+    monkeypatch.setenv("SWANLAB_MODE", "offline")
+    tracker = SwanLab()
+    tracker.open(tmp_path, {"recipe": "grpo"})
+    tracker.stepped(1, {"reward": 0.5}, {"seconds": 2.0})
+    tracker.end()
+    assert any((tmp_path / "swanlab").rglob("*"))

@@ -14,11 +14,25 @@ from pathlib import Path
 from strop.errors import CheckpointError, ConfigurationError
 from strop.observe.run_files.run_info import policies_of
 from strop.storage import checkpoint
+from strop.storage.hub import push
 from strop.storage.run_folder import RunFolder
 
 CONVERTER = "convert_hf_to_gguf.py"  # of llama.cpp
 _ADAPTERS = "adapter"
 _OWN = ("manifest.json", "roles.json")  # needed only to resume a run, as is trainer.*
+
+
+def export_and_push(path: Path, out: Path | None, what: str, step: str, name: str, is_public: bool) -> None:
+    """Export into a folder, and push that to the hub as `name`; without a folder of its own, from one that goes."""
+    if not name and out is None:
+        raise ConfigurationError("say where to write: -o FOLDER, or --push OWNER/NAME for the Hugging Face hub")
+    if name and what == "gguf" and out is None:
+        raise ConfigurationError("--push takes a folder: --as model or --as adapter")
+    with tempfile.TemporaryDirectory() as scratch:
+        written = out or Path(scratch) / "model"
+        export(path, written, what, step)
+        if name:
+            print(f"{what} → {push(written, name, is_public)}")
 
 
 def export(path: Path, out: Path, what: str, step: str = "newest") -> None:

@@ -228,11 +228,13 @@ def _say_how_to_resume(path: Path) -> None:
 
 
 def _tracker(name: str) -> Tracker:
+    from strop.observe.trackers.experiment_logs import MLflow, SwanLab
     from strop.observe.trackers.tensorboard import TensorBoard
     from strop.observe.trackers.trackio import Trackio
     from strop.observe.trackers.wandb import Wandb
 
     kinds: dict[str, Callable[[], Tracker]] = {"tensorboard": TensorBoard, "trackio": Trackio, "wandb": Wandb}
+    kinds |= {"mlflow": MLflow, "swanlab": SwanLab}
     if name.strip() not in kinds:
         raise ConfigurationError(f"there is no tracker {name.strip()!r}: {nearest(name.strip(), kinds)}")
     return kinds[name.strip()]()

@@ -20,7 +20,7 @@ _OPTIONS = (
     ("--resume RUN", "resume a run from its newest checkpoint; steps=N extends it"),
     ("--place WHERE", "where engines run: inline (default), process or ray"),
     ("--engines N", "number of engines with --place process or ray"),
-    ("--track NAMES", "also log to tensorboard, wandb or trackio, comma-separated"),
+    ("--track NAMES", "also log to tensorboard, wandb, trackio, mlflow or swanlab, comma-separated"),
     ("--dry-run", "check everything and print the run; start nothing"),
     ("--quiet", "print only the result"),
     ("--debug", "show the traceback of an error"),

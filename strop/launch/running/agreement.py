@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from strop.errors import CheckpointError
-from strop.observe.run_files.heldout_jsonl import path_of
+from strop.observe.run_files.jsonl_journals import path_of
 from strop.storage import checkpoint
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows

@@ -37,8 +37,7 @@ from strop.observe.live.status_file import STOP, Status
 from strop.observe.metrics.no_signal_warning import Contrast
 from strop.observe.report.write_report import write_report
 from strop.observe.run_files.best_checkpoint import BestCheckpoint
-from strop.observe.run_files.heldout_jsonl import HeldOutJournal
-from strop.observe.run_files.metrics_jsonl import Journal
+from strop.observe.run_files.jsonl_journals import HeldOutJournal, Journal
 from strop.observe.run_files.run_info import read_summary
 from strop.observe.run_files.summary import summarize, warmup_harm
 from strop.pipeline import train

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from strop.observe.run_files.best_checkpoint import BestCheckpoint
-from strop.observe.run_files.heldout_jsonl import path_of
+from strop.observe.run_files.jsonl_journals import path_of
 from strop.run import Run
 from strop.run_state import Progress
 from strop.storage import checkpoint

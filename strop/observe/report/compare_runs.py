@@ -17,7 +17,7 @@ from rich.table import Table
 from strop.errors import DataError
 from strop.observe.metrics.tokens_to_target import Curve, area, curve
 from strop.observe.report.multi_run_chart import MeanCurve, Panel, Row, interval, write_page
-from strop.observe.run_files.heldout_jsonl import between, last_rows
+from strop.observe.run_files.jsonl_journals import between, last_rows
 from strop.observe.run_files.run_info import read_summary
 from strop.stats.intervals import Difference, Spread, over_seeds, share_over_seeds
 from strop.storage.run_folder import RunFolder, read_rows

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.observe.metrics.reward_divergence import sure_slope
-from strop.observe.run_files.heldout_jsonl import gain_of
+from strop.observe.run_files.jsonl_journals import gain_of
 from strop.observe.run_files.settings_table import settings_of
 from strop.stats.intervals import Difference
 from strop.storage.checkpoint import listed

@@ -14,7 +14,7 @@ from strop.observe.metrics.curriculum import curriculum_of
 from strop.observe.metrics.selection_bias import selection_of
 from strop.observe.metrics.tokens_to_target import area, curve, tokens_to
 from strop.observe.run_files.best_checkpoint import read_best
-from strop.observe.run_files.heldout_jsonl import gain_of
+from strop.observe.run_files.jsonl_journals import gain_of
 from strop.storage.ledger.ledger import Ledger
 from strop.storage.run_folder import WARMUP, RunFolder, read_rows
 

@@ -12,7 +12,7 @@ import pytest
 
 from strop.errors import CheckpointError, DataError
 from strop.launch.running.launch import launch, relaunch
-from strop.observe.run_files.metrics_jsonl import Journal
+from strop.observe.run_files.jsonl_journals import Journal
 from strop.storage.run_folder import RunFolder, read_rows, write_rows
 from strop.types import Metrics
 from tests.launch.running.test_resume import STEPS, leftovers, make_run

@@ -17,7 +17,7 @@ from strop.observe.dashboard.live_run import LiveRun
 from strop.observe.report.compare_runs import mean_line
 from strop.observe.report.default_charts import points_of
 from strop.observe.report.svg_charts import Point
-from strop.observe.run_files.metrics_jsonl import Journal
+from strop.observe.run_files.jsonl_journals import Journal
 from strop.storage.run_folder import RunFolder, read_rows
 from tests.observe.dashboard.watching import guest
 from tests.observe.folders import run_folder

@@ -13,7 +13,7 @@ from strop.cli.commands.evaluate import EvaluationRequest, evaluate_model
 from strop.cli.commands.train import best_checkpoint
 from strop.launch.running.launch import launch
 from strop.observe.run_files.best_checkpoint import BestCheckpoint, BestMeasurement, expected_highest, read_best
-from strop.observe.run_files.heldout_jsonl import HeldOutJournal, between, gain_of, path_of
+from strop.observe.run_files.jsonl_journals import HeldOutJournal, between, gain_of, path_of
 from strop.recipes import build, recipe_named
 from strop.storage import checkpoint
 from strop.storage.run_folder import RunFolder, read_rows

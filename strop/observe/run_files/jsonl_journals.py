@@ -1,4 +1,6 @@
-"""Scores of each held-out task at each measurement (heldout.jsonl), for paired comparisons by task."""
+"""Journals of a run as JSON lines: metrics.jsonl, timing.jsonl, and the score of each held-out task at each
+measurement (heldout.jsonl), for paired comparisons by task.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,22 @@ from typing import Any
 from strop.stats.intervals import Difference, over_tasks
 from strop.storage.run_folder import RunFolder, read_rows, write_rows
 from strop.types import Metrics
+
+
+class Journal:
+    """Appends one line per step, wall-clock metrics apart; on resume everything after the checkpoint is discarded."""
+
+    def __init__(self, metrics: Path, timing: Path) -> None:
+        self._metrics, self._timing = metrics, timing
+
+    def forget_after(self, step: int) -> None:
+        for path in (self._metrics, self._timing):
+            write_rows(path, [row for row in read_rows(path) if row["step"] <= step])
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        for path, row in ((self._metrics, metrics), (self._timing, timing)):
+            with path.open("a") as file:
+                file.write(json.dumps({"step": step, **row}) + "\n")
 
 
 class HeldOutJournal:
