@@ -27,9 +27,11 @@ from strop.backends import Completion
 from strop.errors import StropError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.models.model import load_model, logits
+from strop.models.pictures import placeholders_of
 from strop.training.machine.forward import Forward
 from strop.training.machine.packed_sequences import Sequences
 from strop.types import IntArray, Sampling
+from tests.models.tower_models import mask
 
 LIMIT = 1e-3  # nats; also of the largest number of a gradient
 FIRST, LAST = 3, 100  # tokens that are used
@@ -75,7 +77,13 @@ def alone_in(folder: Path) -> Any:
     """The model of a folder as transformers runs it: eager, in float32, with its picture tower if it has one."""
     has_tower = type(AutoConfig.from_pretrained(folder)) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     reader = AutoModelForImageTextToText if has_tower else AutoModelForCausalLM
-    return reader.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    found = reader.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    never = torch.tensor(
+        [each for each in placeholders_of(found.config) if each < found.get_output_embeddings().weight.shape[0]]
+    )
+    if len(never):  # a picture's placeholder is never sampled
+        found.register_forward_hook(lambda _model, _given, said: mask(said, never))
+    return found.eval()
 
 
 def letters(length: int, seed: int) -> IntArray:

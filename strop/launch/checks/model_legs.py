@@ -1,4 +1,4 @@
-"""Legs on which a model is compared with transformers' own eager forward pass: trainer and engine, past every window.
+"""Legs on which a model is compared with transformers' own eager forward pass, and its speed.
 
 For `strop check`: each leg is a name and the largest difference of a logprob in nats, or of a derivative over the
 largest one. Sequences are long enough for the windows of a tiny twin, not for those of a model of full size.
@@ -7,6 +7,7 @@ largest one. Sequences are long enough for the windows of a tiny twin, not for t
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,16 @@ from strop.backends import EXPERTS, Completion
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.models.layers.attention import Packed
 from strop.models.loading.load_weights import read_model
-from strop.models.model import hidden_states, load_model, logits, probe
+from strop.models.model import context_length, hidden_states, load_model, logits, probe
+from strop.models.pictures import placeholders_of, without_placeholders
 from strop.training.machine.forward import Forward
 from strop.training.machine.packed_sequences import Sequences
 from strop.types import IntArray, Sampling
 
 LIMIT = 1e-3  # nats
 LENGTHS = (37, 29, 61)  # of sequences that share nothing
+ROWS, _PROMPT = 8, 64  # of the measured speed
+_SECONDS = 2.0  # of a measurement, about
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ def keeps_routes(folder: Path) -> bool:
 
 
 def words_of(model: Any, count: int) -> IntArray:
-    """Tokens from all over the vocabulary, in no order."""
+    """Tokens from all over the vocabulary, in no order; none stands for a picture."""
     found = probe(model, count).cpu().numpy()
+    found = np.where(np.isin(found, placeholders_of(model.config)), found[0], found)
     return np.random.default_rng(0).permutation(found)
 
 
@@ -74,13 +79,16 @@ def packed_difference(ours: Any, theirs: Any, lengths: Sequence[int]) -> float:
     states = hidden_states(ours, tokens.to(device), positions, Packed(lengths, device))
     told = torch.log_softmax(logits(ours, states).float(), -1).cpu()
     each = [whole_logprobs(theirs, part.numpy()) for part in torch.split(tokens, list(lengths))]
-    return float((told - torch.cat(each)).abs().max())
+    difference = (told - torch.cat(each)).abs()
+    never = [token for token in placeholders_of(ours.config) if token < difference.shape[-1]]
+    return float(difference.index_fill(-1, torch.tensor(never, dtype=torch.long), 0.0).max())
 
 
 def whole_logprobs(model: Any, tokens: IntArray) -> Tensor:
     """Of one sequence by transformers alone, without a cache: [T, V]."""
     given = torch.from_numpy(tokens)[None].to(model.get_input_embeddings().weight.device)
-    return torch.log_softmax(model(input_ids=given, use_cache=False).logits[0].float(), -1).cpu()
+    said = without_placeholders(model(input_ids=given, use_cache=False).logits[0].float(), model.config)
+    return torch.log_softmax(said, -1).cpu()
 
 
 def _trained(ours: Any, theirs: Any, words: IntArray) -> Iterator[Leg]:
@@ -143,3 +151,33 @@ async def _sampled(engine: TorchEngine, theirs: Any, words: IntArray) -> list[Le
 def _off(model: Any, prompt: IntArray, answer: Completion) -> float:
     due = _of_tokens(model, np.concatenate([prompt, answer.tokens]))[len(prompt) - 1 :]
     return float(np.abs(due.numpy() - answer.logprobs).max(initial=0.0))
+
+
+def speed(folder: Path, model: Any) -> tuple[float, float]:
+    """Tokens a second of the engine, and of a training pass forward and backward."""
+    engine = TorchEngine(rows=ROWS)
+    engine.open(folder)
+    length = min(2 * _PROMPT, context_length(model))
+    words = words_of(model, length)
+    sampled = asyncio.run(_sampled_per_second(engine, [np.roll(words, row)[: length // 2] for row in range(ROWS)]))
+    tokens = torch.from_numpy(np.concatenate([np.roll(words, row) for row in range(ROWS)]))
+    layout = Sequences(tokens, torch.arange(length).repeat(ROWS), [length] * ROWS, "cpu")
+    fast_path, seconds = Forward("cpu", "float32", 1024, "auto").fast_path(model), list[float]()
+    while not seconds or (sum(seconds) < _SECONDS and len(seconds) < 5):
+        begun = time.perf_counter()
+        layout.computed(model, fast_path).square().sum().backward()  # type: ignore[no-untyped-call]
+        seconds.append(time.perf_counter() - begun)
+    return sampled, len(tokens) / min(seconds)
+
+
+async def _sampled_per_second(engine: TorchEngine, prompts: Sequence[IntArray]) -> float:
+    """Of rounds that double until they take long enough."""
+    count = 2
+    while True:
+        begun, before = time.perf_counter(), engine.num_generated
+        asked = [engine.sample(each, Sampling(max_tokens=count), row) for row, each in enumerate(prompts)]
+        await asyncio.gather(*asked)
+        seconds = time.perf_counter() - begun
+        if seconds > _SECONDS / 4 or count >= 64:
+            return (engine.num_generated - before) / seconds
+        count *= 2

@@ -6,48 +6,42 @@ memory from the plan that a run itself is refused by.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from strop.errors import StropError
 from strop.generate.engines.cpu.block_step import block_step
-from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.engines.paged.paged_llama import why_not
 from strop.generate.templates.chat_template import Template
 from strop.generate.templates.tool_call_format import CallFormat
 from strop.launch.checks.gpu_memory_plan import Sharing
-from strop.launch.checks.model_legs import LENGTHS, LIMIT, Leg, keeps_routes, legs, packed_difference, words_of
+from strop.launch.checks.model_legs import LENGTHS, LIMIT, ROWS, Leg, keeps_routes, legs, packed_difference, speed
+from strop.models.layers.decoder_part import has_tower
 from strop.models.layers.eight_bit_linear import outline
+from strop.models.layers.mixers import mixers
 from strop.models.loading.check_folder import check_model_folder, longest_sequence, read_config
 from strop.models.loading.load_weights import read_model
 from strop.models.loading.tiny_twin import has_experts, save_twin, tiny_twin
 from strop.models.model import load_model
+from strop.models.pictures import FAMILIES as PICTURE_FAMILIES
 from strop.models.tokens.mask_token import fills_masks
-from strop.training.machine.forward import Forward
 from strop.training.machine.memory import largest_size
-from strop.training.machine.packed_sequences import Sequences
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import IntArray, Sampling
 
 GPUS = {"RTX 4090": 23.5, "A100 40 GB": 39.4, "H100 80 GB": 79.2, "H200": 139.8, "B200": 178.0}  # GiB that are free
 OK, NOTE, REFUSED = "ok", "note", "refused"
 _GIB = 2**30
 _CONTEXT = 4096  # tokens for which memory is planned, or the model's positions
 _ON_A_CPU = 20  # bytes of a weight: the trainer's with gradient and moments, the engine's
-_ROWS, _PROMPT = 8, 64  # of the measured speed
-_SECONDS = 2.0  # of a measurement, about
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,6 @@ def rows_of(folder: Path) -> Iterator[ModelFact]:
     """Every answer in turn, cheap ones first; a folder that describes no model is refused as a whole."""
     config = read_config(folder)
     yield from _of_folder(folder, config)
-    yield from _of_template(folder)
     if fills_masks(folder):
         engine = "DiffusionEngine and a trainer with a view: see docs/fill-masks.md"
         yield ModelFact("twin", NOTE, "it fills masks, and writes nothing from left to right", f"take {engine}")
@@ -100,10 +93,26 @@ def _of_folder(folder: Path, config: Any) -> Iterator[ModelFact]:
         ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         or f"{largest_size(text, 'num_hidden_layers')} layers"
     )
-    count = sum(each.numel() for each in outline(folder).parameters())
+    model = outline(folder)
+    count = sum(each.numel() for each in model.parameters())
     said = f"{config.model_type}, {_counted(count)} weights, {layers}, {longest_sequence(config) or 'any'} positions"
     yield ModelFact("model", OK, said, numbers={"weights": count})
-    yield _asked("folder", whole)
+    if number := len(mixers(model)):
+        told = f"{number} layers keep a state: prompts are reused up to where one was kept, forks compute it again"
+        yield ModelFact("states", OK, told, numbers={"layers": number})
+    if has_tower(config):
+        yield _of_tower(config)
+    first = _asked("folder", whole)
+    yield first
+    if first.state == OK:
+        yield from _of_template(folder)
+
+
+def _of_tower(config: Any) -> ModelFact:
+    if config.model_type in PICTURE_FAMILIES:
+        return ModelFact("pictures", OK, "it reads pictures; its tower learns nothing unless a trainer says so")
+    helps = f"families whose pictures are read: {', '.join(PICTURE_FAMILIES)}"
+    return ModelFact("pictures", NOTE, "text alone: its tower is kept as it is, and pictures are refused", helps)
 
 
 def _counted(count: float) -> str:
@@ -195,38 +204,35 @@ def _of_weights(folder: Path) -> Iterator[ModelFact]:
         told = f"not loaded: {10 * count / _GIB:.1f} GiB are needed to compare them, {free / _GIB:.1f} are free here"
         yield ModelFact("weights", NOTE, told, "run it where there is more memory")
         return
-    first = _asked("weights", partial(_proven, folder))
+    held = list[Any]()  # the model, once it is proven
+    first = _asked("weights", partial(_proven, folder, held))
     yield first
     if first.state != REFUSED:
-        yield _in_half(folder)
-        yield _path(folder)
-        yield _speed(folder)
+        yield _asked("bfloat16", partial(_in_half, folder, held[0]))
+        yield _path(held[0])
+        yield _speed(folder, held[0])
 
 
-def _proven(folder: Path) -> ModelFact:
-    difference = packed_difference(load_model(folder), read_model(folder, torch.float32, "eager").eval(), LENGTHS)
-    told = f"all tensors fit; {difference:.1e} nats from transformers in float32"
+def _proven(folder: Path, held: list[Any]) -> ModelFact:
+    held.append(load_model(folder))
+    difference = packed_difference(held[0], read_model(folder, torch.float32, "eager").eval(), LENGTHS)
+    told, numbers = f"all tensors fit; {difference:.1e} nats from transformers in float32", {"difference": difference}
     if difference <= LIMIT * 10:  # large models sum longer rows
-        return ModelFact("weights", OK, told, numbers={"difference": difference})
-    return ModelFact(
-        "weights", REFUSED, told, "take float32 weights as they were published", {"difference": difference}
-    )
+        return ModelFact("weights", OK, told, numbers=numbers)
+    return ModelFact("weights", REFUSED, told, "take float32 weights as they were published", numbers)
 
 
-def _in_half(folder: Path) -> ModelFact:
+def _in_half(folder: Path, model: Any) -> ModelFact:
     """What a GPU would compute in, beside what transformers itself loses by it."""
-    ours = packed_difference(
-        load_model(folder, torch.bfloat16), read_model(folder, torch.bfloat16, "eager").eval(), LENGTHS
-    )
-    exact = packed_difference(load_model(folder), read_model(folder, torch.bfloat16, "eager").eval(), LENGTHS)
-    told = f"{ours:.2g} nats from transformers in bfloat16, which is itself {exact:.2g} from float32"
-    return ModelFact(
-        "bfloat16", OK if ours <= 2 * exact + LIMIT else NOTE, told, numbers={"ours": ours, "rounding": exact}
-    )
+    theirs = read_model(folder, torch.bfloat16, "eager").eval()
+    ours = packed_difference(load_model(folder, torch.bfloat16), theirs, LENGTHS)
+    rounding = packed_difference(model, theirs, LENGTHS)
+    told = f"{ours:.2g} nats from transformers in bfloat16, which is itself {rounding:.2g} from float32"
+    state = OK if ours <= 2 * rounding + LIMIT else NOTE
+    return ModelFact("bfloat16", state, told, numbers={"ours": ours, "rounding": rounding})
 
 
-def _path(folder: Path) -> ModelFact:
-    model = load_model(folder)
+def _path(model: Any) -> ModelFact:
     slow = why_not(model)
     engine = "fused kernels" if not slow else "transformers' own modules"
     if slow:
@@ -235,38 +241,12 @@ def _path(folder: Path) -> ModelFact:
     return ModelFact("path", OK, f"{engine} in engine and trainer{'' if block_step(model) else ' of a GPU'}")
 
 
-def _speed(folder: Path) -> ModelFact:
-    engine, model = TorchEngine(rows=_ROWS), load_model(folder)
-    engine.open(folder)
-    words = words_of(model, 2 * _PROMPT)
-    sampled = asyncio.run(_sampled(engine, [np.roll(words, row)[:_PROMPT] for row in range(_ROWS)]))
-    tokens = torch.from_numpy(words_of(model, _ROWS * 2 * _PROMPT))
-    lengths = [2 * _PROMPT] * _ROWS
-    layout = Sequences(tokens, torch.arange(2 * _PROMPT).repeat(_ROWS), lengths, "cpu")
-    fast_path, seconds = Forward("cpu", "float32", 1024, "auto").fast_path(model), list[float]()
-    while len(seconds) < 2 or (sum(seconds) < _SECONDS and len(seconds) < 5):
-        begun = time.perf_counter()
-        layout.computed(model, fast_path).square().sum().backward()  # type: ignore[no-untyped-call]
-        seconds.append(time.perf_counter() - begun)
-    trained = len(tokens) / min(seconds)
-    told = (
-        f"{sampled:,.0f} tokens a second sampled by {_ROWS} rows, {trained:,.0f} trained, on {torch.get_num_threads()}"
-    )
+def _speed(folder: Path, model: Any) -> ModelFact:
+    (sampled, trained), threads = speed(folder, model), torch.get_num_threads()
+    told = f"{sampled:,.0f} tokens a second sampled by {ROWS} rows, {trained:,.0f} trained"
     numbers = {"sampled_per_second": sampled, "trained_per_second": trained}
-    return ModelFact("speed here", OK, f"{told} CPU thread{'s' * (torch.get_num_threads() > 1)}", numbers=numbers)
-
-
-async def _sampled(engine: TorchEngine, prompts: Sequence[IntArray]) -> float:
-    """Tokens a second, of rounds that double until they take long enough."""
-    count = 2
-    while True:
-        begun, before = time.perf_counter(), engine.num_generated
-        asked = [engine.sample(each, Sampling(max_tokens=count), row) for row, each in enumerate(prompts)]
-        await asyncio.gather(*asked)
-        seconds = time.perf_counter() - begun
-        if seconds > _SECONDS / 4 or count >= 64:
-            return (engine.num_generated - before) / seconds
-        count *= 2
+    where = f"on {threads} CPU thread{'s' * (threads > 1)}"
+    return ModelFact("speed here", OK, f"{told}, {where}", numbers=numbers)
 
 
 # ---- memory

@@ -157,9 +157,10 @@ def check_sizes(folder: Path, config: Any) -> None:
         max(len(shapes), *(max(s, default=1) for s in shapes)),
     )
     text = config.get_text_config()
+    told, names_here = text.to_dict(), text.attribute_map  # as a dictionary: layers may have sizes of their own
     for names, limit in ((_SIDES, longest), (_COUNTS, most)):
         for name in names:
-            value = getattr(text, name, None)
+            value = told.get(names_here.get(name, name))
             if isinstance(value, int) and not 0 <= value <= limit:
                 raise ModelError(
                     f"{folder}/config.json says {name}={str(value)[:30]}, and its {len(shapes)} tensors have no side "

@@ -85,8 +85,11 @@ def save_twin(config: Any, folder: Path, seed: int = 0, spread: float = 4.0) -> 
     torch.manual_seed(seed)
     model = class_of(config).from_config(config, dtype=torch.float32)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(spread) if parameter.ndim > 1 else parameter.add_(torch.randn_like(parameter) * 0.1)
+        for name, parameter in model.named_parameters():
+            if parameter.ndim > 1 and not name.endswith("_log"):  # rates of decay would overflow
+                parameter.mul_(spread)
+            else:
+                parameter.add_(torch.randn_like(parameter) * 0.1)
     model.save_pretrained(folder)
     return folder
 

@@ -18,6 +18,7 @@ from strop.pocket.tokenizer import END, TOKEN_IDS
 from strop.pocket.tokenizer import save_tokenizer as save_pocket_tokenizer
 from tests.models.judge import judged
 from tests.models.sweep import read_table, twin_of
+from tests.models.tower_models import save_tower_model
 from tests.test_model_folders import changed_config
 from tests.tiny_models import save_pocket_like, save_tiny_model
 
@@ -51,6 +52,13 @@ def test_experts_without_a_template_are_kept_and_the_template_is_missed(
     code, rows = checked(save_tiny_model(tmp_path, "qwen3_moe"), capsys)
     assert code == 1 and "taken again in training" in rows["experts"]["answer"]
     assert "has no chat template" in rows["folder"]["answer"] and rows["weights"]["state"] == "ok"
+
+
+def test_a_folder_with_a_picture_tower_is_compared_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Placeholders of pictures are never sampled, which transformers does not know."""
+    code, rows = checked(save_tower_model(tmp_path, "qwen2_5_vl"), capsys)
+    assert code == 0 and rows["pictures"]["answer"].startswith("it reads pictures")
+    assert rows["bfloat16"]["state"] == "ok" and rows["weights"]["numbers"]["difference"] < 1e-4
 
 
 def test_a_family_that_does_not_run_is_refused_with_what_helps(
