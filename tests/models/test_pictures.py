@@ -7,9 +7,9 @@ import hashlib
 import io
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,8 +17,10 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
+from strop.control.samplers.uniform import Uniform
 from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
+from strop.evaluation import Evaluation
 from strop.filter.rewards.controls import Coin
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.templates.chat_template import Template
@@ -28,13 +30,14 @@ from strop.models.model import load_model, logits
 from strop.models.pictures import FAMILIES, TILES, placeholders_of
 from strop.models.tokens.picture_words import code_of, uncut, words_of
 from strop.recipes import build, recipe_named
+from strop.roles import Environment, Episode
 from strop.run import Run
 from strop.storage.ledger.ledger import Ledger
-from strop.storage.picture_store import PictureStore, picture_of
+from strop.storage.picture_store import PictureStore, opened, picture_of
 from strop.storage.run_folder import RunFolder
 from strop.training.machine.packed_sequences import Sequences
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import IntArray, Message, Picture, Sampling, Task
+from strop.types import IntArray, Message, Observation, Picture, Sampling, Task
 from tests.generate.engines.asking import ask
 from tests.models.tower_models import PARTS, PLACEHOLDER, load_tower_reference, save_tower_model
 
@@ -254,3 +257,60 @@ def test_long_prompts_are_never_cut_within_a_picture(tmp_path: Path) -> None:
         written = asyncio.run(ask(engine, [each for each, _ in prompts], Sampling(max_tokens=9)))
         for (context, pictures), said in zip(prompts, written, strict=True):
             assert worst(case, context, said, pictures) < 1e-5
+
+
+@dataclass
+class LookTwice(Episode):
+    """One rollout: its first completion is answered by a part of the picture."""
+
+    task: Task = field(init=False)
+    turns: int = 0
+
+    async def reset(self, task: Task) -> None:
+        self.task, self.turns = task, 0
+
+    async def step(self, completion: Message) -> Observation:
+        self.turns += 1
+        if self.turns > 1:
+            return Observation(done=True, reward=float(len(completion.content) % 2))
+        whole, part = opened(self.task.messages[0].images[0].data), io.BytesIO()
+        whole.crop((0, 0, 16, 16)).save(part, "PNG")
+        return Observation((Message("tool", "k", images=(picture_of(part.getvalue()),)),), done=False, reward=0.0)
+
+
+@dataclass(frozen=True)
+class Drawings(Environment):
+    """One question about many pictures; those of even numbers are held out."""
+
+    level: ClassVar[int] = 1
+    name: ClassVar[str] = "drawings"
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return Task((Message("user", "ab", images=(drawn(2 * index + heldout, 40, 24),)),), "a", self.name, self.level)
+
+    def episode(self) -> LookTwice:
+        return LookTwice()
+
+    def check(self, task: Task, completion: str) -> float:
+        return float(completion == task.answer)
+
+
+@pytest.mark.parametrize("family", ["idefics3", "qwen3_vl"])
+def test_pictures_that_a_tool_shows_are_read_like_the_first(tmp_path: Path, family: str) -> None:
+    case, envs = Case(tmp_path, family), (Drawings(),)
+    run = grpo_on(case.folder, save_table(tmp_path), 2, max_tokens=40)
+    run = replace(run, envs=envs, sampler=Uniform(envs), evaluation=Evaluation(tasks=1))
+    launch(replace(run, agent=replace(run.agent, max_turns=2)), tmp_path, "run")  # type: ignore[type-var]
+    assert all(step.is_equal for step in retrain(tmp_path / "run"))
+    case.read = PictureStore(tmp_path / "run").reader(case.folder)  # as a restart reads them
+    ledger = Ledger(RunFolder(tmp_path / "run").ledger)
+    rollouts = [rollout for group in ledger.trained_groups(1) for rollout in group.rollouts]  # of the first weights
+    ledger.close()
+    rollouts = [rollout for rollout in rollouts if len(rollout.turns) == 2]  # the first turn of others was cut
+    assert rollouts
+    for rollout in rollouts:
+        one, two = rollout.turns
+        pictures = [*rollout.task.messages[0].images, *two.told[0].images]
+        context = np.concatenate([one.prompt, one.tokens, two.prompt])
+        assert (two.prompt < 0).any() and worst(case, context, two, pictures) < 1e-5
+        assert worst(case, one.prompt, one, pictures[:1]) < 1e-5
