@@ -28,7 +28,18 @@ class ReadArrays(Protocol):
         ...
 
 
-FAMILIES = ("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5", "mistral3", "gemma3")
+FAMILIES = (
+    "idefics3",
+    "smolvlm",
+    "qwen2_vl",
+    "qwen2_5_vl",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "mistral3",
+    "gemma3",
+)
 MUTUAL = ("gemma3",)  # families in which the tokens of a picture see each other
 _PLACEHOLDERS = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 TILES = "tiles"  # rows and columns into which a processor cut a picture: for its text, not for the tower

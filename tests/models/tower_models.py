@@ -63,6 +63,15 @@ _QWEN = {
 _GLM = {"image_token_id": PLACEHOLDER, "video_token_id": 31, "image_start_token_id": START, "image_end_token_id": CLOSE}
 _GLM |= {"video_start_token_id": 34, "video_end_token_id": 35}
 _GLM_TOWER = _PATCHES | {"image_size": 24}
+_ROUTED = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+_DELTA = {
+    "rope_parameters": _WHOLE,
+    "layer_types": ["linear_attention", "full_attention"],
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+}
 _EXPERTS = {
     "moe_intermediate_size": 16,
     "n_routed_experts": 4,
@@ -80,6 +89,11 @@ def _idefics() -> dict[str, Any]:
 
 
 PARTS: dict[str, dict[str, Any]] = {
+    "qwen2_vl": {
+        "text_config": _TEXT | {"rope_parameters": _SECTIONS},
+        "vision_config": _PATCHES | {"embed_dim": 32, "mlp_ratio": 2},
+        **_QWEN,
+    },
     "qwen2_5_vl": {
         "text_config": _TEXT | {"rope_parameters": _SECTIONS},
         "vision_config": _PATCHES | {"fullatt_block_indexes": [1], "window_size": 16},
@@ -90,12 +104,15 @@ PARTS: dict[str, dict[str, Any]] = {
         "vision_config": _PATCHES | {"deepstack_visual_indexes": [0, 1], "num_position_embeddings": 64},
         **_QWEN,
     },
-    "qwen3_5": {
-        "text_config": _TEXT
-        | {"rope_parameters": _SECTIONS | {"partial_rotary_factor": 1.0}}
-        | {"layer_types": ["linear_attention", "full_attention"], "linear_key_head_dim": 8, "linear_value_head_dim": 8}
-        | {"linear_num_key_heads": 2, "linear_num_value_heads": 4},
+    "qwen3_5": {"text_config": _TEXT | _DELTA, "vision_config": _PATCHES | {"num_position_embeddings": 64}, **_QWEN},
+    "qwen3_5_moe": {
+        "text_config": _TEXT | _DELTA | _ROUTED | {"shared_expert_intermediate_size": 16},
         "vision_config": _PATCHES | {"num_position_embeddings": 64},
+        **_QWEN,
+    },
+    "qwen3_vl_moe": {
+        "text_config": _TEXT | {"rope_parameters": _SECTIONS} | _ROUTED,
+        "vision_config": _PATCHES | {"deepstack_visual_indexes": [0, 1], "num_position_embeddings": 64},
         **_QWEN,
     },
     "glm4v": {"text_config": _TEXT | {"rope_parameters": _WHOLE}, "vision_config": _GLM_TOWER, **_GLM},

@@ -173,7 +173,9 @@ _EXPANSIONS: dict[str, Callable[[str, Any, dict[str, Tensor]], str]] = {
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
     "qwen3_vl": _qwen,
+    "qwen3_vl_moe": _qwen,
     "qwen3_5": _qwen,
+    "qwen3_5_moe": _qwen,
     "mistral3": _mistral,
     "gemma3": _gemma,
 }
