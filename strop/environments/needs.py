@@ -15,7 +15,7 @@ from strop.environments.data.rows import CHOSEN, REJECTED, columns_of, ranked_by
 from strop.environments.format.demonstrations import Works, demonstrates
 from strop.environments.single_turn import SingleCompletion
 from strop.errors import DataError
-from strop.roles import Environment
+from strop.roles import Environment, Reward
 from strop.types import Task
 
 if TYPE_CHECKING:
@@ -83,7 +83,21 @@ def problems(run: Run) -> list[str]:
         for part in asking
         for sentence in unmet(part.env_needs, (isinstance(part, HasEnvs) and part.envs) or run.envs)
     ]
-    return [f"{sentence} (for {name})" for sentence, name in dict(found).items()]
+    return [f"{sentence} (for {name})" for sentence, name in dict(found).items()] + _unchecked(run)
+
+
+def _unchecked(run: Run) -> list[str]:
+    """Environments that rewards ask to check completions, and that have nothing to check them by."""
+    asked = [env for part in inside(run.rewards, Reward) if isinstance(part, HasEnvs) for env in part.envs]
+    return list(dict.fromkeys(said for env in asked if env.is_inline and (said := _unable(env))))
+
+
+def _unable(env: Environment) -> str:
+    try:
+        env.check(env.task(0), "")
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 def first_tasks(env: Environment) -> list[Task]:

@@ -98,6 +98,8 @@ class Table(Environment):
         return SingleTurn(self, self.pays) if self._is_worked else SingleCompletion(self, self.pays)
 
     def check(self, task: Task, completion: str) -> float:
+        if not self.is_answered:
+            raise DataError(f"{self.path} has nothing to check completions by: {self.chosen[1]}")
         return float(answer_extraction.is_right(self.chosen[0], completion, task.answer))
 
     def answer(self, completion: str) -> str:

@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from strop.concurrency import together
 from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
-from strop.filter.rewards.from_environment import Checked, Earned
 from strop.filter.rewards.reward_model import Scored
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.reward_model import RewardModel
 from strop.generate.rollout_limits import REFERENCE
+from strop.recipes.environment_specs import judged_by, measured
 from strop.recipes.named_parts import named_model
 from strop.recipes.reward.par.reward import Preferred
 from strop.recipes.setting import Setting
@@ -91,9 +91,7 @@ def par(
         budget=Fixed(setting.group_size + references),
         minibatches=4,
     )
-    is_paid = all(env.pays for env in run.envs)
-    checked = Earned() if is_paid else Checked(run.envs)
-    measured = Earned(weight=0.0) if is_paid else Checked(run.envs, weight=0.0)
+    checked = judged_by(run.envs)
     scores = Scored(RewardModel(named_model("judge", judge), setting.device)) if judge else checked
-    run.rewards = (Preferred(scores, steepness), measured)
+    run.rewards = (Preferred(scores, steepness), measured(run.envs))
     return run
