@@ -39,7 +39,8 @@ def page_of(found: Mapping[Key, Cell], known: Mapping[str, Record]) -> str:
         "# Recipes on your own data\n\n"
         "Recipes are started for a few steps in ten situations of a user, on a model of a user; `not run` counts the "
         "cells that nobody has played yet. It *acts* where "
-        "the metrics that its record names (`Acts:`) leave their neutral values; `·` is a run that was refused before "
+        "the metrics that its record names (`Acts:`) leave their neutral values, with `*` after a supervised warm-up "
+        "that was asked for (`warmup_steps=20`); `·` is a run that was refused before "
         "it began, with a sentence that says what is missing.\n\nWords in bold are defects: *silent* ran without "
         "acting, *partly* left some of these metrics at rest, *stopped* ended with an error on the way, *traceback* "
         "and *late* speak for themselves, *held-out* trained on held-out rows, *sign* pushed right rollouts down.\n"
@@ -86,7 +87,7 @@ def _matrix(found: Mapping[Key, Cell], known: Mapping[str, Record]) -> str:
 
 
 def _letters(cell: Cell | None) -> str:
-    return _LETTERS[cell.verdict] if cell else ""
+    return _LETTERS[cell.verdict] + "*" * (cell.verdict == ACTS and bool(cell.said)) if cell else ""
 
 
 def _defects(found: Mapping[Key, Cell]) -> str:
