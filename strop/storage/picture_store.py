@@ -18,16 +18,17 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from strop.errors import ConfigurationError, DataError
 from strop.models.loading.check_folder import read_json
 from strop.models.pictures import MUTUAL
 from strop.types import Picture
+
+if TYPE_CHECKING:  # processes that score completions read tables without torch
+    from torch import Tensor
 
 FOLDER = "pictures"  # in a run folder
 MOST_BYTES, MOST_PIXELS = 20 << 20, 40_000_000
@@ -173,6 +174,8 @@ class PictureStore:
 
     def arrays(self, key: str, code: int) -> dict[str, Tensor]:
         """What the processor of this key made of a picture."""
+        from safetensors.torch import load_file
+
         if (key, code) not in self._known:
             path = self._place(key, code)
             if path is None or not path.is_file():
@@ -188,6 +191,8 @@ class PictureStore:
 
     def put(self, key: str, code: int, arrays: dict[str, Tensor]) -> None:
         """Keep what a processor made of a picture."""
+        from safetensors.torch import save_file
+
         if (path := self._place(key, code)) is not None and not path.is_file():
             _write(path, lambda place: save_file(arrays, place))
         self._remember(key, code, arrays)
