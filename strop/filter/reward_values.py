@@ -11,8 +11,9 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from strop.capabilities import parts
 from strop.errors import ConfigurationError, RewardError
 from strop.filter.paid_text import Paid, Span, total
 from strop.roles import Reward
@@ -233,3 +234,19 @@ def _fault(plain: list[Any]) -> Fault:
         case [str(text), bool(is_breach), bool(is_whole), bool(is_spent)]:
             return Fault(text[:_LONGEST_ERROR], is_breach, is_whole, is_spent)
     raise NoAnswer(f"answered {shown(plain)}, need a text and three truth values")
+
+
+# What parts of a reward count in its process, such as questions to judges.
+
+
+@runtime_checkable
+class Tallies(Protocol):
+    """Part whose counts in one process are added up in another, as plain data."""
+
+    def told(self) -> dict[str, Any]: ...
+    def add(self, told: Any) -> None: ...
+
+
+def tallying(reward: Reward) -> list[Tallies]:
+    """Those within a reward, each once, in the same order in every process."""
+    return list({id(part): part for _, part in parts(reward) if isinstance(part, Tallies)}.values())

@@ -1,6 +1,6 @@
 """Reward worker process, which can be killed if a reward hangs, crashes or forks.
 
-It receives the rewards first, then one group after the other.
+It receives the rewards first, then one group after the other; what it counted of its judges goes back with the scores.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 
 from strop.capabilities import Opens, outermost
-from strop.filter.reward_values import Fault, scored, to_json
+from strop.filter.reward_values import Fault, scored, tallying, to_json
 from strop.roles import Reward
 from strop.types import Group
 from strop.workers.frames import Frame, Frames
@@ -34,7 +34,9 @@ def serve(frames: Frames) -> None:
             scores = [Fault(f"noted a fact that is no number: {error}", is_breach=True)] * len(scores)
         is_alone = not has_children()
         scores = scores if is_alone else [_LEFT] * len(scores)
-        frames.answer(question, {"scores": to_json(scores), "facts": facts, "is_alone": is_alone})
+        counts = [each.told() for each in tallying(rewards[question.head["index"]])]
+        answer = {"scores": to_json(scores), "facts": facts, "counts": counts, "is_alone": is_alone}
+        frames.answer(question, answer)
 
 
 def _new(facts: Mapping[str, float], known: Mapping[str, float]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from strop.errors import RewardError
-from strop.filter.reward_values import MOST_NAMES, Fault, Score, facts_from_json, from_json
+from strop.filter.reward_values import MOST_NAMES, Fault, Score, facts_from_json, from_json, tallying
 from strop.roles import Reward
 from strop.types import Group
 from strop.workers.child import Child
@@ -34,15 +34,15 @@ def _packed(reward: Reward) -> NDArray[Any]:
 class Worker:
     """Process that scores one group at a time."""
 
-    def __init__(self, process: Child, names: set[str]) -> None:
-        self._process, self._names = process, names
+    def __init__(self, process: Child, names: set[str], rewards: Sequence[Reward] = ()) -> None:
+        self._process, self._names, self._rewards = process, names, rewards
 
     @classmethod
     async def start(cls, setup: Arrays, rewards: Sequence[Reward], names: set[str]) -> Worker:
         """A worker that has loaded the rewards; what it cannot load stops the run, and so does one that always dies."""
         faults: list[str] = []
         while len(faults) < _STARTS:
-            worker = cls(Child("strop.filter.worker"), names)
+            worker = cls(Child("strop.filter.worker"), names, rewards)
             try:
                 _require_ready((await worker._process.ask({}, setup)).head, rewards)
                 return worker
@@ -63,10 +63,11 @@ class Worker:
         try:
             question = {"group": packed(group, "a group", "its worker process")}
             found = await self._process.ask({"index": index}, question, seconds)
-            answer = entries(found.head, scores=list, facts=list, is_alone=bool)
+            answer = entries(found.head, scores=list, facts=list, counts=list, is_alone=bool)
             scores = from_json(answer["scores"], len(group.rollouts))
             facts = facts_from_json(answer["facts"], len(group.rollouts))
             self._remember(facts)
+            self._add(index, answer["counts"])
         except BaseException as error:
             await self.kill()  # after a cancellation too: its answer would be taken for the next one's
             if not isinstance(error, NoAnswer):
@@ -87,6 +88,14 @@ class Worker:
         if len(names) > MOST_NAMES:
             raise NoAnswer(f"noted facts of over {MOST_NAMES} names in this run")
         self._names |= names
+
+    def _add(self, index: int, counts: list[Any]) -> None:
+        """What the process counted of its judges."""
+        clients = tallying(self._rewards[index]) if self._rewards else []
+        if len(counts) != len(clients):
+            raise NoAnswer(f"answered the counts of {len(counts)} judges, need {len(clients)}")
+        for client, told in zip(clients, counts, strict=True):
+            client.add(told)
 
     async def kill(self) -> None:
         """End the worker and whatever it started; returns when it is gone."""

@@ -185,7 +185,7 @@ def _raw(text: bytes, body: bytes = b"") -> bytes:
 
 
 def _saying(number: int, **head: Any) -> bytes:
-    return encode({"id": number, "facts": [{}], **head}, {})
+    return encode({"id": number, "facts": [{}], "counts": [], **head}, {})
 
 
 def _scores(plain: Any) -> Callable[[int], bytes]:
@@ -199,7 +199,7 @@ def _facts(plain: Any) -> Callable[[int], bytes]:
 def _deep(levels: int) -> Callable[[int], bytes]:
     text = b"[" * levels + b"]" * levels
     return lambda number: _raw(
-        f'[{{"id": {number}, "facts": [{{}}], "is_alone": true, "scores": '.encode() + text + b"}, []]"
+        f'[{{"id": {number}, "facts": [{{}}], "counts": [], "is_alone": true, "scores": '.encode() + text + b"}, []]"
     )
 
 
@@ -215,12 +215,14 @@ FORGED: dict[str, Callable[[int], bytes]] = {
     "layout": lambda number: _raw(b'[{}, [["x", "f4", [9, -1]]]]', b"12345678"),
     "no dtype": lambda number: _raw(b'[{}, [["x", "f4,(", [2]]]]', b"12345678"),
     "leftover": lambda number: _raw(
-        f'[{{"id": {number}, "scores": [1], "facts": [{{}}], "is_alone": true}}, []]'.encode(), b"12"
+        f'[{{"id": {number}, "scores": [1], "facts": [{{}}], "counts": [], "is_alone": true}}, []]'.encode(), b"12"
     ),
     "other": lambda number: _saying(number + 1, scores=[1], is_alone=True),
     "twice": lambda number: 2 * _saying(number, scores=[[]], is_alone=True),
     "digits": _scores([10**400]),
-    "longer": lambda number: _raw(b'[{"scores": [1' + b"0" * 9000 + b'], "facts": [{}], "is_alone": true}, []]'),
+    "longer": lambda number: _raw(
+        b'[{"scores": [1' + b"0" * 9000 + b'], "facts": [{}], "counts": [], "is_alone": true}, []]'
+    ),
     "deep": _deep(900),
     "nan": _scores([float("nan")]),
     "infinity": _scores([float("inf")]),

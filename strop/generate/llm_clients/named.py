@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from strop.errors import ConfigurationError, LLMClientError
 from strop.roles import CountsUnread, LLMClient
 from strop.text.llm_prompt import instruction
 from strop.types import Message, Metrics, Sampling
+from strop.workers.untrusted_answers import NoAnswer, entries, number
 
 _SHOWN = 120  # characters of a question or an answer in a message
+_COUNTS, _MOST = ("asked", "failed", "unread"), 1e6  # of one call of a reward
+_KEPT = 4096  # characters of a question and of a problem that go to another process
 
 
 @dataclass
@@ -74,8 +78,25 @@ class Named(LLMClient, CountsUnread):
     def taken(self) -> Metrics:
         """Counts since they were last taken, by role."""
         since, self._since = self._since, {}
-        named = ("asked", "failed", "unread") if since else ()
+        named = _COUNTS if since else ()
         return {f"{self.role}/{name}": float(since.get(name, 0)) for name in named}
+
+    def told(self) -> dict[str, Any]:
+        """What was counted since it was last told, as plain data, for another process."""
+        since, lost, self._since = self._since, list(self._lost), {}
+        self._lost.clear()
+        return {"counts": since, "lost": lost, "asked": self._asked[-_KEPT:], "problem": self._problem[:_KEPT]}
+
+    def add(self, told: Any) -> None:
+        """Take over what the same client counted in another process, which runs foreign code."""
+        found = entries(told, counts=dict, lost=list, asked=str, problem=str)
+        for name, count in found["counts"].items():
+            if name not in _COUNTS or not 0 <= number(count) <= _MOST:
+                raise NoAnswer(f"answered {count!r} for the count {name!r} of a judge")
+            self._since[name] = self._since.get(name, 0) + int(count)
+        self._lost.extend(each is True for each in found["lost"][-self.window :])
+        if found["asked"]:
+            self._asked, self._problem = found["asked"], found["problem"] or self._problem
 
     def _count(self, name: str) -> None:
         self._since[name] = self._since.get(name, 0) + 1

@@ -29,7 +29,8 @@ _ASKED = "Solve the task. Say the answer in one line."
 def ask_parts(run: Run) -> None:
     """ConfigurationError that names each part without a readable answer, what it was asked, and what came back.
 
-    The policy and the model that training began with answer only within the run.
+    The policy and the reference answer only within the run, whose engine they need; a policy may also learn to answer
+    while it trains. Their questions are counted from the first one on, under the same limit.
     """
     parts = (run.rewards, run.strategy, run.agent, run.task_generator, run.envs)
     if not _asked(parts):
