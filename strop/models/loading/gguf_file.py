@@ -18,7 +18,13 @@ from strop.models.loading.check_folder import read_config, read_json
 FAMILIES = ("llama", "qwen2", "qwen3")
 _BLOCKS = r"\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?" + _BLOCKS
-_NAMES = {"": "gpt-2", _WORDS % "": "qwen2", _WORDS % "{1,3}": "llama-bpe"}  # of rules by which text is split
+_DIGITS = r"\p{N}, then GPT-2's"  # what llama.cpp calls smollm: each digit apart, before words
+_NAMES = {
+    "": "gpt-2",
+    _DIGITS: "smollm",
+    _WORDS % "": "qwen2",
+    _WORDS % "{1,3}": "llama-bpe",
+}  # of rules by which text is split
 _CONTROL, _USER, _NORMAL = 3, 4, 1  # kinds of tokens
 
 
@@ -86,10 +92,12 @@ def _vocabulary(folder: Path, size: int) -> dict[str, Any]:
     parts = split.get("pretokenizers", [split])
     rule = next((part["pattern"].get("Regex", "?") for part in parts if part.get("type") == "Split"), "")
     kinds = {part.get("type") for part in parts}
+    if [part.get("type") for part in parts] == ["Digits", "ByteLevel"] and parts[0].get("individual_digits"):
+        rule, kinds = _DIGITS, {"ByteLevel"}
     if model.get("type") != "BPE" or not {"ByteLevel"} <= kinds <= {"ByteLevel", "Split"} or rule not in _NAMES:
         raise ModelError(
-            f"strop writes tokenizers as GGUF that are BPE of bytes and split as GPT-2, Qwen2 or Llama 3, and {folder} "
-            f"has {model.get('type', 'none')} with {rule or ', '.join(sorted(map(str, kinds)))!r}: put llama.cpp's "
+            f"strop writes tokenizers as GGUF that are BPE of bytes and split as GPT-2, SmolLM, Qwen2 or Llama 3, and "
+            f"{folder} has {model.get('type', 'none')} with {rule or ', '.join(sorted(map(str, kinds)))!r}: put llama.cpp's "
             "convert_hf_to_gguf.py on the PATH for others"
         )
     tokens = {number: (token, _NORMAL) for token, number in model["vocab"].items()}

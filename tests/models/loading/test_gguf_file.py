@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from strop.errors import ModelError
-from strop.models.loading.gguf_file import _NAMES, write_gguf
+from strop.models.loading.gguf_file import _NAMES, _vocabulary, write_gguf
 from strop.models.loading.model_names import POCKET
 
 SIZES = {
@@ -85,3 +85,18 @@ def test_what_cannot_be_written_exactly_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="without scaled positions"):
         write_gguf(folder, tmp_path / "scaled.gguf")
     assert not list(tmp_path.glob("*.gguf"))
+
+
+def test_digits_that_stand_alone_are_smollms_rule(tmp_path: Path) -> None:
+    """The bundled SmolLM2 splits so, and llama.cpp by \\p{N} and then as GPT-2."""
+    folder = saved(tmp_path, LlamaConfig(**SIZES))
+    written = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    for is_alone, name in ((True, "smollm"), (False, None)):
+        digits = pre_tokenizers.Digits(individual_digits=is_alone)
+        written.pre_tokenizer = pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+        written.save(str(folder / "tokenizer.json"))
+        if name is None:
+            with pytest.raises(ModelError, match="Digits"):
+                _vocabulary(folder, 300)
+        else:
+            assert _vocabulary(folder, 300)["rule"] == name
