@@ -27,6 +27,7 @@ from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Sampling
 
+_IN_8_BITS = 6  # bytes for each weight, `trainer.bytes_per_weight`
 _ROOM = 1000  # characters of help before a task, for models of 512 tokens of context and more
 
 
@@ -41,6 +42,7 @@ class Setting:
     groups_per_step: int = 8  # tasks per step
     group_size: int = 8  # rollouts per group
     learning_rate: float = 3e-5  # of Adam
+    optimizer: Literal["adamw", "adamw8bit"] = "adamw"  # adamw8bit: moments in 8 bits, 6 bytes for each weight
     schedule: Literal["constant", "linear", "cosine"] = "constant"  # of the learning rate, to 0 at the last step
     max_tokens: int = 64  # of one completion
     temperature: float = 1.0  # of sampling
@@ -97,6 +99,7 @@ class Setting:
         chosen = plain | parts
         for trainer in inside(chosen["trainer"], TorchTrainer):
             trainer.schedule = self.schedule
+            trainer.bytes_per_weight = _IN_8_BITS if self.optimizer == "adamw8bit" else trainer.bytes_per_weight
         if self.ranks != 1:
             chosen["trainer"] = Ranks(chosen["trainer"], self.ranks)
         return Run(

@@ -11,7 +11,9 @@ from strop import recipe
 from strop.errors import ConfigurationError
 from strop.generate.templates.chat_template import Template
 from strop.launch.checks.preflight_all import first_prompt
+from strop.launch.checks.warnings import warnings_of
 from strop.recipes.model_paths import with_template
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Message
 from tests.tiny_models import save_pocket_like
 
@@ -71,3 +73,15 @@ def test_arguments_are_set_in_the_template_and_saved_with_it(tmp_path: Path) -> 
 
 def test_stop_texts_end_completions() -> None:
     assert recipe("grpo", stop=["\\n\\n", "END"]).sampling.stop == ("\n\n", "END")
+
+
+def test_copies_of_prompts_and_optimizers_without_effect_are_warned_of(tmp_path: Path) -> None:
+    rows = [{"prompt": f"{n % 5}+1=?", "answer": str(n % 5 + 1)} for n in range(20)]
+    (tmp_path / "copies.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    run = recipe("grpo", env=str(tmp_path / "copies.jsonl"), optimizer="adamw8bit")
+    assert isinstance(run.trainer, TorchTrainer) and run.trainer.bytes_per_weight == 6
+    assert "20 rows of copies hold 5 different prompts" in "\n".join(warnings_of(run))
+    run.trainer.lora = 4
+    assert "(optimizer=adamw8bit) is for whole weights" in "\n".join(warnings_of(run))
+    plain = "\n".join(warnings_of(recipe("grpo", env=tasks(tmp_path))))
+    assert "different prompts" not in plain and "adamw8bit" not in plain

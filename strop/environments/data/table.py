@@ -170,6 +170,12 @@ class Table(Environment):
             raise ConfigurationError(f"{self.path}: no other row has {column or _SCENARIO}={row.get(column)!r}")
         return found[key % len(found)]
 
+    @property
+    def prompts(self) -> tuple[int, int]:
+        """Rows, and the different prompts that they hold."""
+        rows = self._read[0]
+        return len(rows), len({task.messages for task in rows})
+
     def leave_out(self, ids: frozenset[str]) -> None:
         """Serve these no more."""
         vars(self)["_tasks"] = self._tasks.without(ids)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from strop.capabilities import CountsTokens, inside, parts
 from strop.control.samplers.support.task_pool import Pool
 from strop.environments.code_execution import Trials
+from strop.environments.data.table import Table
 from strop.environments.tools.python_notebook import Cells
 from strop.filter.scoring import is_inline
 from strop.generate.llm_clients.openai_endpoint import Endpoint
@@ -110,6 +111,26 @@ def _adapters(run: Run) -> list[str]:
     ]
 
 
+def _idle_bytes(run: Run) -> list[str]:
+    """Adapters are few, and their moments are float32 whatever is asked."""
+    return [
+        f"bytes_per_weight={each.bytes_per_weight} (optimizer=adamw8bit) is for whole weights, and adapters learn: it "
+        "does nothing"
+        for each in inside(run.trainer, TorchTrainer)
+        if each.lora and each.bytes_per_weight
+    ]
+
+
+def _repeated_prompts(run: Run) -> list[str]:
+    """Rows that ask the same: groups of one prompt are not compared with each other."""
+    found = [(table, table.prompts) for table in dict.fromkeys(inside(run, Table))]
+    return [
+        f"{rows} rows of {table.name} hold {different} different prompts: copies come up as often as they stand there"
+        for table, (rows, different) in found
+        if different < rows
+    ]
+
+
 def _slow_path(run: Run) -> list[str]:
     """A model that strop has no description of runs through transformers."""
     if run.model in BUNDLED:
@@ -159,6 +180,8 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _idle_parts,
     _uncounted,
     _adapters,
+    _idle_bytes,
+    _repeated_prompts,
     said,
     _slow_path,
     _weaker_isolation,

@@ -97,8 +97,8 @@ def _vocabulary(folder: Path, size: int) -> dict[str, Any]:
     if model.get("type") != "BPE" or not {"ByteLevel"} <= kinds <= {"ByteLevel", "Split"} or rule not in _NAMES:
         raise ModelError(
             f"strop writes tokenizers as GGUF that are BPE of bytes and split as GPT-2, SmolLM, Qwen2 or Llama 3, and "
-            f"{folder} has {model.get('type', 'none')} with {rule or ', '.join(sorted(map(str, kinds)))!r}: put llama.cpp's "
-            "convert_hf_to_gguf.py on the PATH for others"
+            f"{folder} has {model.get('type', 'none')} with {rule or ', '.join(sorted(map(str, kinds)))!r}: put "
+            "llama.cpp's convert_hf_to_gguf.py on the PATH for others"
         )
     tokens = {number: (token, _NORMAL) for token, number in model["vocab"].items()}
     for each in read.get("added_tokens", []):
