@@ -119,6 +119,8 @@ def head_of(model: Any) -> Callable[[Tensor], Tensor]:
 
 
 def _logits(layer: Any, config: Any, hidden: Tensor) -> Tensor:
+    if hidden.dtype == torch.float32 and not torch.is_autocast_enabled(hidden.device.type):
+        hidden = hidden.to(layer.weight.dtype)  # some families keep their residual stream in float32
     scores: Tensor = layer(hidden)
     config = config.get_text_config()
     if (scale := getattr(config, "logit_scale", None)) is not None:
