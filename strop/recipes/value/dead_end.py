@@ -31,6 +31,7 @@ from strop.generate.engines.wrappers.guided import Guided
 from strop.recipes.setting import Setting
 from strop.roles import Guidance, ValueModel
 from strop.run import Run
+from strop.success import success
 from strop.training.advantages.constant import Constant, Residual
 from strop.training.arithmetic.calibration import calibration
 from strop.training.losses.reinforce import Reinforce
@@ -84,7 +85,7 @@ def capped(probabilities: Tensor, caps: Tensor) -> Tensor:
 
 # Dead-end analysis (2302.14003): value of an undesired ending, learned by SARSA.
 #
-# Reading: a reward below 0.5 is undesired; in the paper, toxic text. As in the release, the value is that of the
+# Reading: a success below 0.5 is undesired; in the paper, toxic text. As in the release, the value is that of the
 # sampled completions, not of the best ones.
 
 _NAME, _SLOW = "dead_end", "dead_end_slow"
@@ -104,6 +105,7 @@ class DeadEnd(ValueModel):
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
+    needs_success: ClassVar[bool] = True
     _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
     _slow: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -158,7 +160,7 @@ class DeadEnd(ValueModel):
 
 def ending(rollout: Rollout) -> float:
     """-1 for an undesired rollout, else 0."""
-    return -1.0 if rollout.reward < 0.5 else 0.0
+    return -1.0 if success(rollout) < 0.5 else 0.0
 
 
 def targets(later: NDArray[np.float32], end: float) -> NDArray[np.float64]:

@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from strop.errors import ConfigurationError
 from strop.generate.engines.wrappers.guided import Guided
 from strop.recipes.setting import Setting
 from strop.roles import Guidance
 from strop.run import Run
+from strop.success import success
 from strop.training.advantages.constant import Constant, Residual
 from strop.training.arithmetic.calibration import calibration
 from strop.training.losses.reinforce import Reinforce
@@ -62,7 +62,7 @@ class QSharp(Guidance):
 
 @dataclass
 class Success(Bodied):
-    """Success probability sigmoid(h) after every token, trained by binary cross-entropy to the rollout's reward.
+    """Success probability sigmoid(h) after every token, trained by binary cross-entropy to the rollout's success.
 
     The loss is averaged within rollouts. The state after the last token is included, because decoding queries it before
     it stops. `values` hold p before each token.
@@ -70,6 +70,7 @@ class Success(Bodied):
 
     steps: int = 2  # per batch
 
+    needs_success: ClassVar[bool] = True
     _name: ClassVar[str] = "success"
 
     def predict(self, groups: Sequence[Group]) -> None:
@@ -78,10 +79,8 @@ class Success(Bodied):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
-        if wrong := [rollout.reward for rollout in rollouts if not 0 <= rollout.reward <= 1]:
-            raise ConfigurationError(f"Success learns a probability: needs rewards from 0 to 1, got {wrong[0]:g}")
         values = np.concatenate([*(np.zeros(0) if a.values is None else a.values for a in rollouts), np.zeros(0)])
-        rewards = np.concatenate([*(np.full(a.num_tokens, a.reward) for a in rollouts), np.zeros(0)])
+        rewards = np.concatenate([*(np.full(a.num_tokens, success(a)) for a in rollouts), np.zeros(0)])
         metrics = calibration(values, rewards) if len(values) == len(rewards) else {}
         count, parts = max(len(rollouts), 1), self._ready().parts(rollouts)
         return metrics | self._fit(lambda out, part: _loss(out, part) / count, parts, self.steps)
@@ -89,7 +88,7 @@ class Success(Bodied):
 
 def _loss(outputs: Tensor, part: Part) -> Tensor:
     """Cross-entropy, averaged over each rollout's tokens and summed over rollouts."""
-    labels = part.column([np.full(rollout.num_tokens, rollout.reward) for rollout in part.rollouts])
+    labels = part.column([np.full(rollout.num_tokens, success(rollout)) for rollout in part.rollouts])
     weights = part.column([np.full(rollout.num_tokens, 1 / rollout.num_tokens) for rollout in part.rollouts])
     return torch.nn.functional.binary_cross_entropy_with_logits(outputs[:, AFTER, 0], labels, weights, reduction="sum")
 

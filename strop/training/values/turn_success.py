@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from strop.errors import ConfigurationError
+from strop.success import success
 from strop.training.arithmetic.calibration import calibration
 from strop.training.arithmetic.turn_returns import turn_bounds
 from strop.training.machine.value_body import BEFORE, Part
@@ -33,6 +33,7 @@ class TurnSuccess(Bodied):
 
     steps: int = 2  # per batch
 
+    needs_success: ClassVar[bool] = True
     _name: ClassVar[str] = "turn_success"
 
     def predict(self, groups: Sequence[Group]) -> None:
@@ -45,10 +46,6 @@ class TurnSuccess(Bodied):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         rollouts = [rollout for group in groups for rollout in group.scored if rollout.num_tokens]
-        if wrong := [rollout.reward for rollout in rollouts if not 0 <= rollout.reward <= 1]:
-            raise ConfigurationError(
-                f"TurnSuccess learns a probability and needs rewards from 0 to 1, got {wrong[0]:g}"
-            )
         predicted = [rollout.values[_firsts([rollout])] for rollout in rollouts if rollout.values is not None]
         metrics = calibration(np.concatenate([*predicted, np.zeros(0)]), _labels(rollouts))
         count, parts = max(len(_labels(rollouts)), 1), self._ready().parts(rollouts)
@@ -69,6 +66,6 @@ def _firsts(rollouts: Sequence[Rollout]) -> list[int]:
 
 
 def _labels(rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
-    """Final reward of each turn's rollout."""
-    found = [np.full(len(turn_bounds(rollout)[0]), rollout.reward) for rollout in rollouts]
+    """Success of each turn's rollout, from 0 to 1."""
+    found = [np.full(len(turn_bounds(rollout)[0]), success(rollout)) for rollout in rollouts]
     return np.concatenate([*found, np.zeros(0)])

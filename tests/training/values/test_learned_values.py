@@ -24,7 +24,7 @@ from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
 from strop.training.values.critic import Critic
 from strop.training.values.turn_critic import TurnCritic, action_targets, by_turn
 from strop.training.values.turn_success import TurnSuccess
-from strop.types import Group
+from strop.types import SUCCESS, Group
 from tests.building import make_group, turn
 
 
@@ -352,11 +352,18 @@ def test_bounded_values_start_at_zero_and_reach_one_and_no_more() -> None:
     )
 
 
-def test_success_needs_probabilities(model: Path) -> None:
-    values = Success()
+def test_success_is_learned_on_any_scale_of_rewards(model: Path) -> None:
+    """A reward of 10 is a success of 1; where no reward says what is right, nothing is learned."""
+    values, found = Success(), make_group([10.0, 1.0])
     values.open(model, 0)
-    with pytest.raises(ConfigurationError, match="from 0 to 1, got 2"):
-        values.learn([make_group([2.0, 0.0])])
+    for rollout in found.rollouts:
+        rollout.facts.pop(SUCCESS, None)
+    with pytest.raises(ConfigurationError, match="no reward says how right"):
+        values.learn([found])
+    for rollout, right in zip(found.rollouts, (1.0, 0.0), strict=True):
+        rollout.facts[SUCCESS] = right
+    values.predict([found])
+    assert values.learn([found])["value_bias"] == pytest.approx(0.0)
 
 
 def test_returns_of_turns_are_discounted() -> None:
