@@ -62,6 +62,12 @@ class Policy:
 
     def opening(self, messages: Sequence[Message], task: Task) -> IntArray:
         """First prompt of a context: [P]."""
+        shown = {picture for message in messages for picture in message.images}
+        if lost := {picture for message in task.messages for picture in message.images} - shown:
+            raise ConfigurationError(
+                f"task {task.id}: its prompt was written anew without {len(lost)} of its pictures: the strategy or "
+                "agent of this recipe reads text only, so take one that shows tasks as they are"
+            )
         opening = self.template.opening(messages, task.tools)
         if len(opening) >= self.context:
             raise ConfigurationError(

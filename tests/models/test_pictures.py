@@ -22,7 +22,9 @@ from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.filter.rewards.controls import Coin
+from strop.filter.rewards.from_environment import Earned
 from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.policy import Policy
 from strop.generate.templates.chat_template import Template
 from strop.launch.experiments.retrain import retrain
 from strop.launch.running.launch import launch, relaunch
@@ -314,3 +316,52 @@ def test_pictures_that_a_tool_shows_are_read_like_the_first(tmp_path: Path, fami
         context = np.concatenate([one.prompt, one.tokens, two.prompt])
         assert (two.prompt < 0).any() and worst(case, context, two, pictures) < 1e-5
         assert worst(case, one.prompt, one, pictures[:1]) < 1e-5
+
+
+def test_a_prompt_that_loses_its_pictures_is_refused(tmp_path: Path) -> None:
+    case, task = Case(tmp_path, "idefics3"), Drawings().task(0)
+    policy = Policy(case.template, case.engine(), Sampling(max_tokens=4), 200)
+    assert (policy.opening(task.messages, task) < 0).any()
+    with pytest.raises(ConfigurationError, match="written anew without 1 of its pictures"):
+        policy.opening([Message("user", "hint: ab")], task)
+
+
+@dataclass
+class FirstLetter(LookTwice):
+    """One rollout that is right if its completion begins with the answer."""
+
+    async def step(self, completion: Message) -> Observation:
+        return Observation(done=True, reward=float(completion.content[:1] == self.task.answer))
+
+
+@dataclass(frozen=True)
+class Bright(Drawings):
+    """Pictures in shades of dark or bright grey; with `is_shuffled` the answer has nothing to do with them."""
+
+    is_shuffled: bool = False
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        rng = np.random.default_rng(2 * index + heldout)
+        shades, (is_bright, other) = rng.integers(0, 90, (24, 24, 3), dtype=np.uint8), rng.random(2) < 0.5
+        data = io.BytesIO()
+        Image.fromarray(shades + np.uint8(160 * (other if self.is_shuffled else is_bright))).save(data, "PNG")
+        asked = Message("user", "q", images=(picture_of(data.getvalue()),))
+        return Task((asked,), "a" if is_bright else "b", self.name, self.level)
+
+    def episode(self) -> FirstLetter:
+        return FirstLetter()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_a_tower_learns_what_pictures_show_and_nothing_from_shuffled_ones(tmp_path: Path, is_shuffled: bool) -> None:
+    model, envs = save_tower_model(tmp_path / "model", "idefics3"), (Bright(is_shuffled),)
+    sizes = {"groups_per_step": 8, "group_size": 16, "max_tokens": 1}
+    run = grpo_on(model, save_table(tmp_path), 60, **sizes)
+    run = replace(run, envs=envs, sampler=Uniform(envs), evaluation=Evaluation(tasks=64), checkpoint_every=60)
+    trainer = replace(run.trainer, tower="trained", learning_rate=3e-3)  # type: ignore[type-var]
+    launch(replace(run, trainer=trainer, rewards=(Earned(),)), tmp_path, "run")
+    steps = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    heldout = [step["heldout"] for step in steps if "heldout" in step]
+    assert heldout[0] < 0.2
+    assert heldout[-1] < 0.7 if is_shuffled else heldout[-1] > 0.8
