@@ -96,10 +96,12 @@ def is_best(scores: Sequence[int], best: int) -> bool:
     return all(scores[best] > score for place, score in enumerate(scores) if place != best)
 
 
-def question_about(task: str, completions: Sequence[str], form: Callable[..., str] = compact) -> str:
+def question_about(
+    task: str, completions: Sequence[str], form: Callable[..., str] = compact, wanted: str = WANTED
+) -> str:
     """What a judge reads; every completion is one line, so that none can pass for two."""
     lines = [f"{number}: {working(completion)}" for number, completion in enumerate(completions)]
-    return form(WANTED, task=task, completion="\n".join(lines))
+    return form(wanted, task=task, completion="\n".join(lines))
 
 
 def completions_in(text: str) -> list[str]:

@@ -33,11 +33,11 @@ def frames(rollout: Rollout, told: tuple[Message, ...] = ()) -> list[str]:
     return [" ".join(quoted(each).split()) for each in texts]
 
 
-def question(task: str, first: str, shown: Sequence[str]) -> str:
+def question(task: str, first: str, shown: Sequence[str], asked: str = ASKED) -> str:
     """What an LLM client reads."""
     lines = [f"{number}: {frame}" for number, frame in enumerate(shown, start=1)]
     told = [f"task: {' '.join(task.split())}", f"first step: {first}", *lines]
-    return judgement(ASKED, steps="\n".join(told))
+    return judgement(asked, steps="\n".join(told))
 
 
 def shown_in(text: str) -> list[str]:

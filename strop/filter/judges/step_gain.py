@@ -13,10 +13,10 @@ ASKED = (
 GAIN = Number(-100, 100)  # the form of an answer
 
 
-def question(task: str, earlier: Sequence[str], last: str) -> str:
+def question(task: str, earlier: Sequence[str], last: str, asked: str = ASKED) -> str:
     """What an LLM client reads; every step is one line, so that none can pass for another part."""
     steps = [f"step: {step}" for step in earlier]
-    return judgement(ASKED, steps="\n".join([f"task: {' '.join(task.split())}", *steps, f"last step: {last}"]))
+    return judgement(asked, steps="\n".join([f"task: {' '.join(task.split())}", *steps, f"last step: {last}"]))
 
 
 def steps_in(text: str) -> tuple[list[str], str]:

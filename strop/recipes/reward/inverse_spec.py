@@ -124,19 +124,21 @@ class InverseSpecification(Reward):
     task_generator: LLMClient  # writes the brief of the task
     guesser: LLMClient  # guesses it from the completion alone
     weight: float = 1.0
+    prompt: str = ASK_OF_TASK  # what is asked for the brief of a task
+    prompt_guess: str = ASK_OF_WORK  # what is asked for the brief of a completion
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
 
     async def __call__(self, group: Group) -> list[float]:
         if not group.rollouts:
             return []
-        true = await brief_of(self.task_generator, ASK_OF_TASK, task=text_of(group.task))
+        true = await brief_of(self.task_generator, self.prompt, task=text_of(group.task))
         return await all_of(self._score(rollout, true) for rollout in group.rollouts)
 
     async def _score(self, rollout: Rollout, true: WorkBrief) -> float:
         if not rollout.completion.strip():
             return 0.0
-        return agreement(true, await brief_of(self.guesser, ASK_OF_WORK, completion=rollout.completion))
+        return agreement(true, await brief_of(self.guesser, self.prompt_guess, completion=rollout.completion))
 
 
 # Quality gained by each turn (2603.16839): the work's quality after a turn minus that before.

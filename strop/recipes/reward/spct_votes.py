@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.judging.listwise import question_about
+from strop.environments.judging.listwise import WANTED, question_about
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import all_of, form_for, judged_or_none, key_of, text_of
 from strop.filter.judges.checklist_items import SCORE
@@ -55,6 +55,8 @@ class ShuffledVotes(Reward):
     meta: LLMClient | None = None  # rates how far an answer can be trusted; None: all count
     kept: int = 4  # answers that count if there is a meta judge
     weight: float = 1.0
+    prompt: str = WANTED  # what the judge is asked, below the task and the numbered completions
+    prompt_meta: str = TRUSTED  # what the meta judge is asked, below the question and its answer
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
     is_relative: ClassVar[bool] = True
@@ -75,7 +77,7 @@ class ShuffledVotes(Reward):
     async def _vote(self, task: str, completions: Sequence[str], number: int) -> tuple[float, list[int]] | None:
         """How far an answer can be trusted, and its scores in the order of the rollouts."""
         order = random.Random(f"{key_of(task)}/{number}").sample(range(len(completions)), len(completions))
-        asked = question_about(task, [completions[place] for place in order], form_for(self.judge))
+        asked = question_about(task, [completions[place] for place in order], form_for(self.judge), self.prompt)
         scores = await judged_or_none(
             self.judge, asked, ScoreRow(len(completions)), _VOTING, key_of(f"{asked}/{number}")
         )
@@ -87,7 +89,7 @@ class ShuffledVotes(Reward):
     async def _trust(self, asked: str, answer: str) -> float:
         if self.meta is None:
             return 0.0
-        text = judgement(TRUSTED, task=asked, completion=answer)
+        text = judgement(self.prompt_meta, task=asked, completion=answer)
         return await judged_or_none(self.meta, text, SCORE, _EXACT, key_of(text)) or 0.0
 
 

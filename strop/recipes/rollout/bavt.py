@@ -23,7 +23,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import judged_or_none
 from strop.filter.judges.progress_frames import frames
-from strop.filter.judges.step_gain import GAIN, question
+from strop.filter.judges.step_gain import ASKED, GAIN, question
 from strop.generate.agents.support.episode_loop import where_it_stands
 from strop.generate.turn_ops import as_prefix
 from strop.recipes.named_parts import named_part
@@ -80,6 +80,7 @@ class BudgetedTree(Strategy):
     judge: LLMClient  # rates by how much a turn helped
     calls: int = 10  # turns of one search, over all branches
     tokens: int = 512  # completion tokens of one search, over all branches
+    prompt: str = ASKED  # what the judge is asked, below the task and its steps
 
     def __post_init__(self) -> None:
         if self.calls < 1 or self.tokens < 1:
@@ -120,7 +121,7 @@ class BudgetedTree(Strategy):
         if not rollout.turns or rollout.outcome is Outcome.FAILED:
             return _Node(rollout, 0.0)
         *earlier, last = frames(rollout, turn.answer)
-        asked = question(prompt_of(rollout.task), earlier, last)
+        asked = question(prompt_of(rollout.task), earlier, last, self.prompt)
         gain = await judged_or_none(self.judge, asked, GAIN, Sampling(temperature=0.0), start.key)
         helped = (gain or 0.0) / 100
         return _Node(rollout, min(max(parent.value + helped, 0.0), 1.0), helped)

@@ -27,6 +27,7 @@ from strop.environments.needs import TURNS, EnvNeed
 from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import judged
 from strop.filter.judges.progress_frames import (
+    ASKED,
     ORDER,
     PROGRESS,
     frames,
@@ -75,6 +76,7 @@ class InContextProgress(Reward):
 
     llm_client: LLMClient
     weight: float = 1.0
+    prompt: str = ASKED  # what is asked below the task, its first step and the numbered others
 
     env_needs: ClassVar[tuple[EnvNeed, ...]] = (TURNS,)
     is_inline: ClassVar[bool] = True  # it only waits for its LLM client
@@ -88,7 +90,7 @@ class InContextProgress(Reward):
             return 0.0
         key = int.from_bytes(hashlib.sha256(f"{rollout.id} {others}".encode()).digest()[:8], "big") >> 1
         order = np.random.default_rng(key).permutation(len(others))
-        asked = question(rollout.task.messages[-1].content, first, [others[place] for place in order])
+        asked = question(rollout.task.messages[-1].content, first, [others[place] for place in order], self.prompt)
         estimates = await judged(self.llm_client, asked, PerItem(len(others)), Sampling(temperature=0.0), key)
         values = [0.0] * (len(others) + 1)
         for place, value in zip(order.tolist(), estimates, strict=True):
