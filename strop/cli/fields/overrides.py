@@ -76,6 +76,8 @@ def paths(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _children(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, tuple) and any(is_dataclass(item) for item in value):
         return [(str(index), item) for index, item in enumerate(value)]
+    if isinstance(value, dict) and all(isinstance(each, str) for pair in value.items() for each in pair):
+        return list(value.items())
     if is_dataclass(value) and not isinstance(value, type):
         shown = [field.name for field in fields(value) if field.init and field.name != "envs"]
         return [(name, getattr(value, name)) for name in shown]
@@ -90,12 +92,12 @@ def _changed(value: Any, path: list[str], text: str, key: str) -> Any:
     if isinstance(value, tuple):
         index = int(name)
         return (*value[:index], new, *value[index + 1 :])
-    return replace(value, **{name: new})
+    return {**value, name: new} if isinstance(value, dict) else replace(value, **{name: new})
 
 
 def _type_of(owner: Any, name: str, value: Any) -> Any:
     """Annotation of a field, or the type of its value if the annotation cannot be resolved."""
-    if isinstance(owner, tuple):
+    if isinstance(owner, tuple | dict):
         return type(value)
     home = next(kind for kind in type(owner).__mro__ if name in vars(kind).get("__annotations__", {}))
     # resolved alone: names in the other annotations need not be importable

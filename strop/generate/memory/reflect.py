@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from strop.control.task_generators.support.prompts import asked
+from strop.control.task_generators.support.prompts import NO_PROMPTS, asked
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import LLMClientError
 from strop.filter.judges.batch_ask import heard, transcript
@@ -46,19 +46,28 @@ REFLECTIONS: Mapping[str, str] = {
 }
 
 
-async def reflected(llm_client: LLMClient | None, wanted: str, play: Player, **parts: str) -> str:
+def reflections(*names: str) -> dict[str, str]:
+    """The usual wording of these requests, for a field of whoever asks."""
+    return {name: REFLECTIONS[name] for name in names}
+
+
+async def reflected(
+    llm_client: LLMClient | None, wanted: str, play: Player, prompts: Mapping[str, str] = NO_PROMPTS, **parts: str
+) -> str:
     """What was said; nothing where whoever was asked did not answer: a lesson is lost, and no rollout."""
     try:
-        return await asked(llm_client, question(REFLECTIONS[wanted], wanted=wanted, **parts), play)
+        return await asked(llm_client, question({**REFLECTIONS, **prompts}[wanted], wanted=wanted, **parts), play)
     except LLMClientError:
         return ""
 
 
-async def try_reflection(llm_client: LLMClient | None, wanted: str, task: Task) -> None:
+async def try_reflection(
+    llm_client: LLMClient | None, wanted: str, task: Task, prompts: Mapping[str, str] = NO_PROMPTS
+) -> None:
     """Put a request about a task to an LLM client before the run; the policy itself answers only within one."""
     if llm_client is not None:
         shown = {"task": prompt_of(task), "completion": _LOST, "other": _LOST, "ideas": _LOST}
-        asked = question(REFLECTIONS[wanted], wanted=wanted, **shown)
+        asked = question({**REFLECTIONS, **prompts}[wanted], wanted=wanted, **shown)
         heard(llm_client, await llm_client.ask([Message("user", asked)], Sampling(max_tokens=512), 0))
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ from torch import Tensor
 from strop.control.estimators.prompt_value_head import PromptValue
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import rewritten, try_request
+from strop.control.task_generators.support.prompts import requests, rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.recipes.named_parts import named_generator
 from strop.recipes.setting import Setting
@@ -65,6 +65,7 @@ class FromFailed(TaskGenerator, Asks):
 
     llm_client: LLMClient | None = None  # writes the tasks; None: the policy itself
     tasks: int = 2  # new tasks per unsolved task
+    prompts: dict[str, str] = field(default_factory=lambda: requests("similar", "easier"))  # what is asked, by request
 
     needs_success: ClassVar[bool] = True
 
@@ -73,7 +74,7 @@ class FromFailed(TaskGenerator, Asks):
             raise ConfigurationError(f"FromFailed needs tasks >= 1, got {self.tasks}")
 
     async def try_clients(self, task: Task) -> None:
-        await try_request(self.llm_client, "similar", task, ("task", "answer"))
+        await try_request(self.llm_client, "similar", task, ("task", "answer"), prompts=self.prompts)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         right, count = successes(group)
@@ -81,7 +82,7 @@ class FromFailed(TaskGenerator, Asks):
             return []
         rngs = [np.random.default_rng(play.another().key) for _ in range(self.tasks)]
         wanted = [_WANTED[int(rng.integers(len(_WANTED)))] for rng in rngs]
-        return [await rewritten(self.llm_client, each, group.task, play) for each in wanted]
+        return [await rewritten(self.llm_client, each, group.task, play, prompts=self.prompts) for each in wanted]
 
 
 # WebRL's replay (2411.02337): past successes of medium perplexity, in addition to new groups.

@@ -14,7 +14,7 @@ Acts: fact/candidates > 1 and fact/gained > 0
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, with_help
-from strop.generate.memory.reflect import reflected, trace, try_reflection
+from strop.generate.memory.reflect import reflected, reflections, trace, try_reflection
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
 from strop.roles import Asks, LLMClient, Strategy
@@ -64,6 +64,9 @@ class EvolvedContext(Strategy, Asks):
     iterations: int = 6  # candidates
     exemplars: int = 3  # candidates shown as summaries
     longest: int = 200  # characters of context before a task
+    prompts: dict[str, str] = field(
+        default_factory=lambda: reflections("summary", "direction")
+    )  # what is asked, by request
 
     needs_success: ClassVar[bool] = True
 
@@ -74,7 +77,7 @@ class EvolvedContext(Strategy, Asks):
             )
 
     async def try_clients(self, task: Task) -> None:
-        await try_reflection(self.llm_client, "summary", task)
+        await try_reflection(self.llm_client, "summary", task, prompts=self.prompts)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(self._search(group.task, start, play.apart(start)) for start in starts)
@@ -100,7 +103,7 @@ class EvolvedContext(Strategy, Asks):
         shown = {"task": prompt_of(task), "completion": trace(rollout)}
         if archive:
             shown["other"] = max(archive, key=lambda each: each.score).summary
-        summary = await reflected(self.llm_client, "summary", play, **shown)
+        summary = await reflected(self.llm_client, "summary", play, **shown, prompts=self.prompts)
         return " ".join(summary.split())[: self.longest] or trace(rollout)[: self.longest]
 
     async def _context(
@@ -108,7 +111,9 @@ class EvolvedContext(Strategy, Asks):
     ) -> list[str]:
         """Context that the next candidate reads before the task."""
         history = "\n".join(f"{each.score:.2f} {each.summary}" for each in archive[-_REMEMBERED:])
-        direction = await reflected(self.llm_client, "direction", play, task=prompt_of(task), ideas=history)
+        direction = await reflected(
+            self.llm_client, "direction", play, task=prompt_of(task), ideas=history, prompts=self.prompts
+        )
         parent = max(archive, key=lambda each: each.score)
         others = [each for each in archive if each is not parent]
         chosen = [others[place].summary for place in picked([each.score for each in others], self.exemplars, key)]

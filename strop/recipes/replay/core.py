@@ -28,7 +28,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, topic, useful, with_help
-from strop.generate.memory.reflect import reflected, trace, try_reflection
+from strop.generate.memory.reflect import reflected, reflections, trace, try_reflection
 from strop.generate.memory.store import Change, Lesson, Library, add, tells, used
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
@@ -125,6 +125,7 @@ class Insights(Strategy, Asks):
     trials: int = 4  # rollouts that validate a new insight
     explore: float = 0.2  # weight of the bonus for rarely read insights
     longest: int = 200  # characters of insights before a task
+    prompts: dict[str, str] = field(default_factory=lambda: reflections("insight"))  # what is asked, by request
 
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
     _read: dict[int, list[Lesson]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -139,7 +140,7 @@ class Insights(Strategy, Asks):
             )
 
     async def try_clients(self, task: Task) -> None:
-        await try_reflection(self.llm_client, "insight", task)
+        await try_reflection(self.llm_client, "insight", task, prompts=self.prompts)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         self.library.catch_up(group.version)
@@ -162,7 +163,7 @@ class Insights(Strategy, Asks):
         if not failed or not (success_trace := self._success_trace(about, right)):
             return None
         shown = {"task": prompt_of(group.task), "completion": trace(failed[0]), "other": success_trace}
-        insight = await reflected(self.llm_client, "insight", play, **shown)
+        insight = await reflected(self.llm_client, "insight", play, **shown, prompts=self.prompts)
         text = " ".join(insight.split())
         tried = fitting([text, *texts], self.longest)  # first, so that one that is too long is not tried at all
         answers = [final_answer(each.completion) for each in right[:1]]

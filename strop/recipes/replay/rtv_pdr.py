@@ -16,7 +16,7 @@ Acts: fact/comparisons > 1 and fact/notes > 0 with rollouts=3, votes=2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import unread
 from strop.filter.judges.readers import OneWord
 from strop.generate.memory.inject import fitting
-from strop.generate.memory.reflect import reflected, trace, try_reflection
+from strop.generate.memory.reflect import reflected, reflections, trace, try_reflection
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
 from strop.roles import Asks, LLMClient, Strategy
@@ -66,6 +66,7 @@ class Tournament(Strategy, Asks):
     votes: int = 8  # per comparison
     longest: int = 200  # characters of all summaries in a prompt
     asks: str = "{question} hint: {notes}"  # prompt of the next round
+    prompts: dict[str, str] = field(default_factory=lambda: reflections("note", "vote"))  # what is asked, by request
 
     def __post_init__(self) -> None:
         if min(self.rollouts, self.kept, self.rounds, self.votes) < 1 or "{notes}" not in self.asks:
@@ -75,7 +76,7 @@ class Tournament(Strategy, Asks):
             )
 
     async def try_clients(self, task: Task) -> None:
-        await try_reflection(self.llm_client, "note", task)
+        await try_reflection(self.llm_client, "note", task, prompts=self.prompts)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(self._refined(group.task, start, play.apart(start)) for start in starts)
@@ -103,7 +104,9 @@ class Tournament(Strategy, Asks):
         return replace(start, messages=(*before, replace(last, content=content)), origin=Origin.GUIDED)
 
     async def _summarized(self, task: Task, rollout: Rollout, play: Player) -> Summarized:
-        summary = await reflected(self.llm_client, "note", play, task=prompt_of(task), completion=trace(rollout))
+        summary = await reflected(
+            self.llm_client, "note", play, task=prompt_of(task), completion=trace(rollout), prompts=self.prompts
+        )
         return rollout, " ".join(summary.split())[: self.longest]
 
     async def survivors(
@@ -131,7 +134,9 @@ class Tournament(Strategy, Asks):
     async def _vote(self, task: Task, one: str, other: str, is_turned: bool, play: Player) -> int:
         """1 for `one`, -1 for `other`, 0 where the completion names neither."""
         first, second = (other, one) if is_turned else (one, other)
-        vote = await reflected(self.llm_client, "vote", play, task=prompt_of(task), ideas=first, other=second)
+        vote = await reflected(
+            self.llm_client, "vote", play, task=prompt_of(task), ideas=first, other=second, prompts=self.prompts
+        )
         if (named := _VOTE.read(vote)) is None and vote:
             unread(self.llm_client, vote, "neither 1 nor 2 in")
         lead = round(named or 0.0)

@@ -14,7 +14,7 @@ Acts: fact/plan_steps > 0 and fact/plan_share > 0
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from strop.concurrency import together
@@ -23,7 +23,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
 from strop.generate.memory.inject import fitting, with_help
-from strop.generate.memory.reflect import reflected, trace, try_reflection
+from strop.generate.memory.reflect import reflected, reflections, trace, try_reflection
 from strop.generate.memory.store import lines
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
@@ -51,13 +51,14 @@ class PlanAndRetry(Strategy, Asks):
     llm_client: LLMClient | None = None  # writes the plan; None: the policy itself
     steps: int = 8  # lines of a plan
     longest: int = 200  # characters of a plan
+    prompts: dict[str, str] = field(default_factory=lambda: reflections("plan"))  # what is asked, by request
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.longest < 1:
             raise ConfigurationError(f"PlanAndRetry needs steps and longest >= 1, got {self.steps} and {self.longest}")
 
     async def try_clients(self, task: Task) -> None:
-        await try_reflection(self.llm_client, "plan", task)
+        await try_reflection(self.llm_client, "plan", task, prompts=self.prompts)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         return await together(self._again(group, start, play.apart(start)) for start in starts)
@@ -71,7 +72,9 @@ class PlanAndRetry(Strategy, Asks):
 
     async def _plan(self, first: Rollout, play: Player) -> list[str]:
         done = trace(first)
-        plan = await reflected(self.llm_client, "plan", play, task=prompt_of(first.task), completion=done)
+        plan = await reflected(
+            self.llm_client, "plan", play, task=prompt_of(first.task), completion=done, prompts=self.prompts
+        )
         answer = final_answer(first.completion)
         steps = [step for step in lines(plan, self.steps) if not holds(step, answer)]
         return fitting(steps, min(self.longest, len(done) - 1))

@@ -28,7 +28,7 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.batch_ask import unread
 from strop.filter.judges.readers import plain
 from strop.generate.memory.inject import fitting, topic, with_help
-from strop.generate.memory.reflect import reflected, trace, try_reflection
+from strop.generate.memory.reflect import reflected, reflections, trace, try_reflection
 from strop.generate.memory.store import Change, Lesson, Library, add, lines, tells, used
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.setting import Setting
@@ -70,6 +70,11 @@ class SkillsAndExperiences(Strategy, Asks):
     words: int = 1000  # longest document; a longer one is shortened
     longest: int = 200  # characters of memory text before a task
     learns: bool = True
+    prompts: dict[str, str] = field(
+        default_factory=lambda: reflections(
+            "subtasks", "adapted", "experience", "skill", "merged", "skills", "shortened"
+        )
+    )  # what is asked, by request
 
     # version -> the group that merges; it merges again if it was in flight when a run was killed
     _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
@@ -86,7 +91,7 @@ class SkillsAndExperiences(Strategy, Asks):
             )
 
     async def try_clients(self, task: Task) -> None:
-        await try_reflection(self.llm_client, "experience", task)
+        await try_reflection(self.llm_client, "experience", task, prompts=self.prompts)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         if not self.learns:
@@ -113,12 +118,16 @@ class SkillsAndExperiences(Strategy, Asks):
         asked, known = prompt_of(task), self._document.text
         if not self.library.on(EXPERIENCES):
             return fitting([known], self.longest), []
-        parts = lines(await reflected(self.llm_client, "subtasks", play, task=asked), _PARTS) or [asked]
+        parts = lines(await reflected(self.llm_client, "subtasks", play, task=asked, prompts=self.prompts), _PARTS) or [
+            asked
+        ]
         topics = [topic(replace(task, messages=(Message("user", part),))) for part in parts]
         found = [lesson for each in topics for _, lesson in self.library.about(each, EXPERIENCES, self.shown)]
         read = list({lesson.name: lesson for lesson in found}.values())
         texts = [lesson.text for lesson in read]
-        adapted = await reflected(self.llm_client, "adapted", play, task=asked, ideas="\n".join(texts))
+        adapted = await reflected(
+            self.llm_client, "adapted", play, task=asked, ideas="\n".join(texts), prompts=self.prompts
+        )
         return fitting([known, *(lines(adapted, len(texts)) or texts)], self.longest), read
 
     @property
@@ -138,14 +147,14 @@ class SkillsAndExperiences(Strategy, Asks):
         traces = "\n".join(f"({'right' if is_right(each) else 'wrong'}) {trace(each)}" for each in known)
         kept = "\n".join(f"{each.name}: {each.text}" for _, each in self.library.about(topic(task), EXPERIENCES, 10))
         shown = {"task": prompt_of(task), "completion": traces}
-        operations = await reflected(self.llm_client, "experience", play, **shown, ideas=kept)
+        operations = await reflected(self.llm_client, "experience", play, **shown, ideas=kept, prompts=self.prompts)
         answers = [final_answer(each.completion) for each in known if is_right(each)][:1]
         said = [match for line in plain(operations).splitlines() if (match := _OPERATION.match(line))]
         if operations and not said:
             unread(self.llm_client, operations, "no `add:` and no `modify NAME:` in")
         found = [match for match in said[: self.operations] if not tells(match[3], task, *answers)]
         changes = [await self._changed(match, task, play) for match in found]
-        skill = " ".join((await reflected(self.llm_client, "skill", play, **shown)).split())
+        skill = " ".join((await reflected(self.llm_client, "skill", play, **shown, prompts=self.prompts)).split())
         if skill and not tells(skill, task, *answers):
             changes.append(add(skill, "", FRAGMENTS))
         return [change for change in changes if change is not None]
@@ -162,7 +171,9 @@ class SkillsAndExperiences(Strategy, Asks):
 
     async def _merged(self, one: Lesson, other: Lesson, play: Player) -> Change:
         """Both as one text under the older name; the older text if the LLM returns nothing."""
-        merged = await reflected(self.llm_client, "merged", play, ideas=one.text, other=other.text)
+        merged = await reflected(
+            self.llm_client, "merged", play, ideas=one.text, other=other.text, prompts=self.prompts
+        )
         text = " ".join(merged.split())[: self.library.longest] or one.text
         return Change("rewrite", replace(one, text=text, support=other.support + 1))
 
@@ -185,10 +196,10 @@ class SkillsAndExperiences(Strategy, Asks):
         if not fragments:
             return []
         added = "\n".join(each.text for each in fragments)
-        text = await reflected(self.llm_client, "skills", play, ideas=known.text, other=added)
+        text = await reflected(self.llm_client, "skills", play, ideas=known.text, other=added, prompts=self.prompts)
         text = text or f"{known.text} {added}"
         if len(text.split()) > self.words:
-            text = await reflected(self.llm_client, "shortened", play, ideas=text) or text
+            text = await reflected(self.llm_client, "shortened", play, ideas=text, prompts=self.prompts) or text
         document = replace(known, text=" ".join(text.split()[: self.words])[: self.library.longest], support=1)
         return [Change("rewrite", document), *(Change("remove", each) for each in fragments)]
 

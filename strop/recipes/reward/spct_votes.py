@@ -27,7 +27,7 @@ from strop.recipes.setting import Setting
 from strop.roles import LLMClient, Reward
 from strop.run import Run
 from strop.standins.judges.comparisons import scored_list
-from strop.text.llm_prompt import judgement
+from strop.text.llm_prompt import compact, judgement
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
@@ -37,6 +37,10 @@ from strop.types import Group, Sampling
 #
 # A second LLM client (meta judge) may rate how far each answer can be trusted; then only the best ones count.
 
+SCORED = (
+    "Score each numbered completion from 0 to 10. Answer with one number for each, in their order and in one row, as "
+    "in 7 3 9"
+)
 TRUSTED = "How likely is it that the completion scores these right, from 0 to 100? Answer with the number."
 _VOTING = Sampling(temperature=0.5, max_tokens=512)
 _EXACT = Sampling(temperature=0.0, max_tokens=16)
@@ -55,7 +59,7 @@ class ShuffledVotes(Reward):
     meta: LLMClient | None = None  # rates how far an answer can be trusted; None: all count
     kept: int = 4  # answers that count if there is a meta judge
     weight: float = 1.0
-    prompt: str = WANTED  # what the judge is asked, below the task and the numbered completions
+    prompt: str = SCORED  # what the judge is asked, below the task and the numbered completions
     prompt_meta: str = TRUSTED  # what the meta judge is asked, below the question and its answer
 
     is_inline: ClassVar[bool] = True  # awaits its LLM clients
@@ -77,7 +81,9 @@ class ShuffledVotes(Reward):
     async def _vote(self, task: str, completions: Sequence[str], number: int) -> tuple[float, list[int]] | None:
         """How far an answer can be trusted, and its scores in the order of the rollouts."""
         order = random.Random(f"{key_of(task)}/{number}").sample(range(len(completions)), len(completions))
-        asked = question_about(task, [completions[place] for place in order], form_for(self.judge), self.prompt)
+        form = form_for(self.judge)
+        wanted = WANTED if form is compact else self.prompt  # as it was trained
+        asked = question_about(task, [completions[place] for place in order], form, wanted)
         scores = await judged_or_none(
             self.judge, asked, ScoreRow(len(completions)), _VOTING, key_of(f"{asked}/{number}")
         )

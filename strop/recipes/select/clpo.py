@@ -14,7 +14,7 @@ Acts: written > 0 and written_share > 0 and hard_share > 0
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import ask_llm, try_request
+from strop.control.task_generators.support.prompts import ask_llm, requests, try_request
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
@@ -57,6 +57,9 @@ class Reworded(TaskGenerator, Asks):
     llm_client: LLMClient | None = None  # rewrites; None: the policy itself
     hard: float = 0.3  # pass rate up to which the rewrite is simpler
     medium: float = 0.7  # pass rate up to which the task is reworded; above, no rewrite
+    prompts: dict[str, str] = field(
+        default_factory=lambda: requests("simpler", "reworded")
+    )  # what is asked, by request
 
     needs_success: ClassVar[bool] = True
 
@@ -65,14 +68,16 @@ class Reworded(TaskGenerator, Asks):
             raise ConfigurationError(f"Reworded needs 0 <= hard <= medium <= 1, got {self.hard} and {self.medium}")
 
     async def try_clients(self, task: Task) -> None:
-        await try_request(self.llm_client, "simpler", task)
+        await try_request(self.llm_client, "simpler", task, prompts=self.prompts)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         right, count = successes(group)
         if is_written(group.task) or not count or right > self.medium * count:
             return []
         wanted = "simpler" if right <= self.hard * count else "reworded"
-        written = await ask_llm(self.llm_client, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
+        written = await ask_llm(
+            self.llm_client, wanted, play, task=prompt_of(group.task), answer=group.task.answer, prompts=self.prompts
+        )
         return [child(group.task, written["task"], group.task.answer)]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import rewritten, try_request
+from strop.control.task_generators.support.prompts import requests, rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.recipes.named_parts import named_generator
@@ -54,6 +54,7 @@ class Evolved(TaskGenerator, Asks):
 
     llm_client: LLMClient | None = None  # evolves tasks; None: the policy itself
     deeper: float = 0.5  # share of evolutions that ask for one more step
+    prompts: dict[str, str] = field(default_factory=lambda: requests("similar", "harder"))  # what is asked, by request
 
     _pool: dict[str, tuple[Task, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -62,7 +63,7 @@ class Evolved(TaskGenerator, Asks):
             raise ConfigurationError(f"Evolved needs 0 <= deeper <= 1, got {self.deeper}")
 
     async def try_clients(self, task: Task) -> None:
-        await try_request(self.llm_client, "similar", task, ("task", "answer"))
+        await try_request(self.llm_client, "similar", task, ("task", "answer"), prompts=self.prompts)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         pool = [*(self._pool | {group.task.id: (group.task, regret(group))}).values()]
@@ -72,7 +73,7 @@ class Evolved(TaskGenerator, Asks):
         stream = np.random.default_rng(play.another().key)
         task = pool[int(stream.choice(len(pool), p=weights / weights.sum()))][0]
         wanted = "harder" if stream.random() < self.deeper else "similar"
-        return [await rewritten(self.llm_client, wanted, task, play)]
+        return [await rewritten(self.llm_client, wanted, task, play, prompts=self.prompts)]
 
     def observe(self, group: Group) -> None:
         self._pool.pop(group.task.id, None)

@@ -23,7 +23,7 @@ import numpy as np
 
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import ask_llm, try_request
+from strop.control.task_generators.support.prompts import ask_llm, requests, try_request
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
@@ -64,6 +64,7 @@ class SelfInstruct(TaskGenerator, Asks):
     llm_client: LLMClient | None = None  # generates tasks; None: the policy itself
     fewest: int = 4  # words of a task
     overlap: float = 0.7  # largest ROUGE-L with a known task
+    prompts: dict[str, str] = field(default_factory=lambda: requests("similar"))  # what is asked, by request
 
     _texts: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
     _written: int = field(default=0, init=False, repr=False, compare=False)
@@ -76,13 +77,15 @@ class SelfInstruct(TaskGenerator, Asks):
             )
 
     async def try_clients(self, task: Task) -> None:
-        await try_request(self.llm_client, "similar", task)
+        await try_request(self.llm_client, "similar", task, prompts=self.prompts)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         asked, others = prompt_of(group.task), list(self._texts)
         stream = np.random.default_rng(play.another().key)
         shown = [others[place] for place in stream.permutation(len(others))[: _SHOWN - 1]]
-        answer = await ask_llm(self.llm_client, "similar", play, task=asked, other="\n".join(shown))
+        answer = await ask_llm(
+            self.llm_client, "similar", play, task=asked, other="\n".join(shown), prompts=self.prompts
+        )
         text = answer.get("task", "")
         self._written += 1
         if not self.is_fit(text):

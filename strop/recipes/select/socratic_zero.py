@@ -15,14 +15,14 @@ Acts: written > 0 and written_share > 0
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import rewritten, try_request
+from strop.control.task_generators.support.prompts import requests, rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.recipes.named_parts import named_generator
@@ -56,6 +56,7 @@ class FromFailures(TaskGenerator, Asks):
     questions: int = 1  # largest number per group
     target: float = 0.5  # pass rate of the highest utility
     width: float = 0.2  # standard deviation of the utility around the target
+    prompts: dict[str, str] = field(default_factory=lambda: requests("similar", "mended"))  # what is asked, by request
 
     needs_success: ClassVar[bool] = True
 
@@ -67,14 +68,18 @@ class FromFailures(TaskGenerator, Asks):
             )
 
     async def try_clients(self, task: Task) -> None:
-        await try_request(self.llm_client, "similar", task, ("task", "answer"))
+        await try_request(self.llm_client, "similar", task, ("task", "answer"), prompts=self.prompts)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         failed = [rollout for rollout in group.own if not is_right(rollout)]
         made = []
         for rollout in failed[: self.questions]:
             if np.random.default_rng(play.another().key).random() < self.utility(group):
-                made.append(await rewritten(self.llm_client, "mended", group.task, play, completion=rollout.completion))
+                made.append(
+                    await rewritten(
+                        self.llm_client, "mended", group.task, play, completion=rollout.completion, prompts=self.prompts
+                    )
+                )
         return made
 
     def utility(self, group: Group) -> float:

@@ -27,7 +27,7 @@ from strop.control.samplers.support.task_pool import OfEndless, covering
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.seeded_choice import softmax
 from strop.control.task_generators.support.probing import probed
-from strop.control.task_generators.support.prompts import ask_llm, asked_for, rewritten, try_request
+from strop.control.task_generators.support.prompts import ask_llm, asked_for, requests, rewritten, try_request
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError, LLMClientError
 from strop.filter.gates.reward_band import RewardBand
@@ -116,6 +116,9 @@ class Weaknesses(TaskGenerator, Asks):
     exercises: int = 4  # problems requested per weak task
     votes: int = 1  # answers of the LLM client to its own problem
     probes: int = 4  # rollouts of the policy at the problem
+    prompts: dict[str, str] = field(
+        default_factory=lambda: requests("concepts", "about", "solved")
+    )  # what is asked, by request
 
     _seen: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _tables: dict[str, Concepts] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
@@ -131,20 +134,24 @@ class Weaknesses(TaskGenerator, Asks):
             )
 
     async def try_clients(self, task: Task) -> None:
-        await try_request(self.llm_client, "solved", task, ("answer",))
+        await try_request(self.llm_client, "solved", task, ("answer",), prompts=self.prompts)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if not self.is_weak(self._with(group)):
             return []
         task = group.task
-        named = await asked_for(self.llm_client, "concepts", play, task=prompt_of(task), answer=task.answer)
+        named = await asked_for(
+            self.llm_client, "concepts", play, task=prompt_of(task), answer=task.answer, prompts=self.prompts
+        )
         self._named[group.number] = [line.strip() for line in named.splitlines() if line.strip()]
         table = self._table(group)
         made: list[Task] = []
         for _ in range(self.exercises):
             ideas = table.sample(_CONCEPTS, _TEMPERATURE, play.another().key)
             try:
-                problem = await rewritten(self.llm_client, "about", task, play, ideas="\n".join(ideas))
+                problem = await rewritten(
+                    self.llm_client, "about", task, play, ideas="\n".join(ideas), prompts=self.prompts
+                )
                 made += await self._accepted(problem, play)
             except LLMClientError:
                 if not made:
@@ -154,7 +161,10 @@ class Weaknesses(TaskGenerator, Asks):
 
     async def _accepted(self, problem: Task, play: Player) -> list[Task]:
         asked = prompt_of(problem)
-        answers = [await ask_llm(self.llm_client, "solved", play, ("answer",), task=asked) for _ in range(self.votes)]
+        answers = [
+            await ask_llm(self.llm_client, "solved", play, ("answer",), task=asked, prompts=self.prompts)
+            for _ in range(self.votes)
+        ]
         label, count = Counter(answer["answer"] for answer in answers).most_common(1)[0]
         if not label or 2 * count <= self.votes:
             return []

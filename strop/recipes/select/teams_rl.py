@@ -23,7 +23,7 @@ import numpy as np
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
 from strop.control.seeded_choice import Doubles, softmax
-from strop.control.task_generators.support.prompts import asked_for, rewritten, try_request
+from strop.control.task_generators.support.prompts import asked_for, requests, rewritten, try_request
 from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
@@ -60,6 +60,9 @@ class Operations(TaskGenerator, Asks):
 
     llm_client: LLMClient | None = None  # rewrites and reviews; None: the policy itself
     rate: float = 0.5  # learning rate of the preferences
+    prompts: dict[str, str] = field(
+        default_factory=lambda: requests(*OPERATIONS, "compared")
+    )  # what is asked, by request
 
     _tables: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
     _depths: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # of generated tasks
@@ -71,7 +74,7 @@ class Operations(TaskGenerator, Asks):
             raise ConfigurationError(f"Operations needs rate > 0, got {self.rate}")
 
     async def try_clients(self, task: Task) -> None:
-        await try_request(self.llm_client, "breadth", task, ("task", "answer"))
+        await try_request(self.llm_client, "breadth", task, ("task", "answer"), prompts=self.prompts)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         task = group.task
@@ -79,8 +82,10 @@ class Operations(TaskGenerator, Asks):
             return []
         stream = np.random.default_rng(play.another().key)
         operation = int(stream.choice(len(OPERATIONS), p=self.probabilities(task)))
-        made = await rewritten(self.llm_client, OPERATIONS[operation], task, play)
-        review = await asked_for(self.llm_client, "compared", play, task=prompt_of(task), other=prompt_of(made))
+        made = await rewritten(self.llm_client, OPERATIONS[operation], task, play, prompts=self.prompts)
+        review = await asked_for(
+            self.llm_client, "compared", play, task=prompt_of(task), other=prompt_of(made), prompts=self.prompts
+        )
         is_new = review.strip().lower().startswith("not equal")
         self.pay(task, operation, float(is_new))
         if not is_new:

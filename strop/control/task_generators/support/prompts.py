@@ -38,6 +38,12 @@ REQUESTS: Mapping[str, str] = {
     "mended": "The completion is wrong. Write a new problem that trains what it got wrong." + _FORM,
 }
 _ADVISED = Sampling(max_tokens=512)
+NO_PROMPTS: Mapping[str, str] = {}
+
+
+def requests(*names: str) -> dict[str, str]:
+    """The usual wording of these requests, for a field of whoever asks."""
+    return {name: REQUESTS[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -63,21 +69,35 @@ async def asked(llm_client: LLMClient | None, text: str, play: Player) -> str:
     return final_answer((await play(start, _Once(text))).completion)
 
 
-async def asked_for(llm_client: LLMClient | None, wanted: str, play: Player, **parts: str) -> str:
-    """The answer to one of the requests."""
-    return await asked(llm_client, question(REQUESTS[wanted], wanted=wanted, **parts), play)
+async def asked_for(
+    llm_client: LLMClient | None, wanted: str, play: Player, prompts: Mapping[str, str] = NO_PROMPTS, **parts: str
+) -> str:
+    """The answer to one of the requests, in the wording of `prompts` where they have it."""
+    return await asked(llm_client, question({**REQUESTS, **prompts}[wanted], wanted=wanted, **parts), play)
 
 
 async def ask_llm(
-    llm_client: LLMClient | None, wanted: str, play: Player, names: Sequence[str] = ("task",), **parts: str
+    llm_client: LLMClient | None,
+    wanted: str,
+    play: Player,
+    names: Sequence[str] = ("task",),
+    prompts: Mapping[str, str] = NO_PROMPTS,
+    **parts: str,
 ) -> dict[str, str]:
     """The same in parts, all of `names` among them."""
-    return readable(llm_client, wanted, await asked_for(llm_client, wanted, play, **parts), names)
+    return readable(llm_client, wanted, await asked_for(llm_client, wanted, play, prompts, **parts), names)
 
 
-async def rewritten(llm_client: LLMClient | None, wanted: str, parent: Task, play: Player, **parts: str) -> Task:
+async def rewritten(
+    llm_client: LLMClient | None,
+    wanted: str,
+    parent: Task,
+    play: Player,
+    prompts: Mapping[str, str] = NO_PROMPTS,
+    **parts: str,
+) -> Task:
     """The task that the answer holds, with its own answer."""
-    said = await asked_for(llm_client, wanted, play, task=prompt_of(parent), answer=parent.answer, **parts)
+    said = await asked_for(llm_client, wanted, play, prompts, task=prompt_of(parent), answer=parent.answer, **parts)
     read = readable(llm_client, wanted, said, ("task", "answer"))
     return child(parent, read["task"], read["answer"])
 
@@ -90,8 +110,14 @@ def readable(llm_client: LLMClient | None, wanted: str, said: str, names: Sequen
     return read
 
 
-async def try_request(llm_client: LLMClient | None, wanted: str, task: Task, names: Sequence[str] = ("task",)) -> None:
+async def try_request(
+    llm_client: LLMClient | None,
+    wanted: str,
+    task: Task,
+    names: Sequence[str] = ("task",),
+    prompts: Mapping[str, str] = NO_PROMPTS,
+) -> None:
     """Put a request about a task to an LLM client before the run; the policy itself answers only within one."""
     if llm_client is not None:
-        text = question(REQUESTS[wanted], wanted=wanted, task=prompt_of(task), answer=task.answer)
+        text = question({**REQUESTS, **prompts}[wanted], wanted=wanted, task=prompt_of(task), answer=task.answer)
         readable(llm_client, wanted, await llm_client.ask([Message("user", text)], _ADVISED, 0), names)

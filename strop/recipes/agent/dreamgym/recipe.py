@@ -17,14 +17,14 @@ Break: least=1: no task is varied enough to be made harder
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.support.prompts import rewritten, try_request
+from strop.control.task_generators.support.prompts import requests, rewritten, try_request
 from strop.errors import ConfigurationError
 from strop.recipes.agent.dreamgym.environment import Dreamed, Experiences
 from strop.recipes.environment_specs import wrap_envs
@@ -50,18 +50,19 @@ class FromVaried(TaskGenerator, Asks):
 
     llm_client: LLMClient | None = None  # writes the tasks; None: the policy itself
     least: float = 0.1  # least reward variance of a seed task; 0.25 is the maximum for rewards in [0, 1]
+    prompts: dict[str, str] = field(default_factory=lambda: requests("harder"))  # what is asked, by request
 
     def __post_init__(self) -> None:
         if self.least <= 0:
             raise ConfigurationError(f"FromVaried needs least > 0, got {self.least}")
 
     async def try_clients(self, task: Task) -> None:
-        await try_request(self.llm_client, "harder", task, ("task", "answer"))
+        await try_request(self.llm_client, "harder", task, ("task", "answer"), prompts=self.prompts)
 
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if variance(group) < self.least:
             return []
-        return [await rewritten(self.llm_client, "harder", group.task, play)]
+        return [await rewritten(self.llm_client, "harder", group.task, play, prompts=self.prompts)]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Metric only: the mean reward variance of a group."""

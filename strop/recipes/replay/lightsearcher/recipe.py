@@ -28,7 +28,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.weighted_sum import as_one
 from strop.generate.memory.inject import fitting, topic, with_help
-from strop.generate.memory.reflect import reflected, trace, try_reflection
+from strop.generate.memory.reflect import reflected, reflections, trace, try_reflection
 from strop.generate.memory.store import Change, Lesson, Library, add
 from strop.recipes.named_parts import named_reflector
 from strop.recipes.replay.lightsearcher.reward import LEAST, RIGHT, FewestCalls, calls_of
@@ -65,6 +65,7 @@ class ExperientialMemory(Strategy, Asks):
     best: float = 1.0  # success of a good rollout
     worst: float = 0.3  # success below which a rollout is bad
     longest: int = 200  # characters of text and example before a task; an example loses its end
+    prompts: dict[str, str] = field(default_factory=lambda: reflections("memory"))  # what is asked, by request
 
     # period of `every` versions -> the group that writes; it writes again if it was in flight when a run was killed
     _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
@@ -81,7 +82,7 @@ class ExperientialMemory(Strategy, Asks):
             )
 
     async def try_clients(self, task: Task) -> None:
-        await try_reflection(self.llm_client, "memory", task)
+        await try_reflection(self.llm_client, "memory", task, prompts=self.prompts)
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Rollout]:
         self.library.catch_up(group.version)
@@ -119,7 +120,13 @@ class ExperientialMemory(Strategy, Asks):
             return []
         traces = ["\n".join(lesson.text for lesson in kept) for kept in (bad, good)]
         answer = await reflected(
-            self.llm_client, "memory", play, ideas=self._memory.text, completion=traces[0], other=traces[1]
+            self.llm_client,
+            "memory",
+            play,
+            ideas=self._memory.text,
+            completion=traces[0],
+            other=traces[1],
+            prompts=self.prompts,
         )
         text = " ".join(answer.split())[: self.library.longest]
         written = [Change("rewrite", replace(self._memory, text=text, support=1))] if text else []
