@@ -21,7 +21,10 @@ Arrays: TypeAlias = Mapping[str, Tensor]  # what an image processor made of one 
 class ReadArrays(Protocol):
     """Processed pictures of a run."""
 
-    is_mutual: bool  # whether the tokens of a picture see each other, also those that come later
+    @property
+    def is_mutual(self) -> bool:
+        """Whether the tokens of a picture see each other, also those that come later."""
+        ...
 
     def __call__(self, code: int) -> Arrays:
         """By the number in a picture's words."""
