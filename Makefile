@@ -51,8 +51,8 @@ use: $(VENV)/dev
 	$(BIN)/pytest -n 0 -m use tests/use
 	$(BIN)/python -m tests.use.matrix jobs=2 again=$(AGAIN)
 
-# every family of models that transformers can build, as docs/models.md shows, and `strop check` on fifty of them: about
-# twelve minutes; what is known is left out, unless AGAIN=red, AGAIN=accepted or AGAIN=all
+# every family of models that transformers can build, as docs/models.md shows, `strop check` on fifty of them, and GRPO runs
+# of hybrid ones: about twenty minutes; what is known is left out, unless AGAIN=red, AGAIN=accepted or AGAIN=all
 families: $(VENV)/dev
 	$(BIN)/python -m tests.models.sweep jobs=2 again=$(AGAIN)
 	$(BIN)/pytest -n 2 -m families tests/models tests/cli

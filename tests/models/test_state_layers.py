@@ -15,7 +15,8 @@ from strop.backends import EXPERTS, Completion, WeightVersion
 from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.row_states import check_room, state_bytes
 from strop.generate.engines.cpu.torch_engine import TorchEngine
-from strop.models.model import load_model, logits, parameters
+from strop.models.layers.attention import Packed
+from strop.models.model import hidden_states, load_model, logits, parameters
 from strop.training.machine.memory import compute_layers_again
 from strop.training.machine.packed_sequences import Sequences
 from strop.types import IntArray, Sampling
@@ -225,3 +226,9 @@ def test_half_precision_runs(tmp_path: Path, family: str) -> None:
     written = talked(opened(folder, dtype="bfloat16"))
     sampled = [torch.from_numpy(completion.logprobs).double() for _, completion in written]
     assert typical(sampled, said(load_eager(folder), written)) < 0.1
+
+
+def test_states_and_masks_to_fill_do_not_go_together(tmp_path: Path) -> None:
+    model, tokens = load_model(save_state_model(tmp_path, "lfm2")), torch.arange(4, 8)
+    with pytest.raises(RuntimeError, match="read from left to right"):
+        hidden_states(model, tokens, torch.arange(4), Packed([4], is_mutual=True))

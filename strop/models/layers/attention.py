@@ -218,6 +218,8 @@ class Packed:
 
     def mix(self, layer: int, mixer: Mixer, hidden: Tensor) -> Tensor:
         """Each segment from its first token on, or from where it branches off another."""
+        if any(sizes is not None for sizes in self._mutual):
+            raise RuntimeError("layers that keep a state read from left to right: such a model fills no masks")
         if self._tree is None:
             self._tree = PrefixTree(*self._segments)
         if self._tree.cost < sum(count * length for count, length, _ in self.blocks) and not mixer.module.is_stepwise:
