@@ -143,7 +143,8 @@ class LengthExplosion(HealthRule):
 
 _MANY_TRUNCATED_MANY = 0.3  # of the rollouts
 _MOST = 0.7
-_MANY_TRUNCATED_LEAST = 16  # rollouts
+_MANY_TRUNCATED_LEAST = 3  # steps, or
+_MANY_TRUNCATED_ROLLOUTS = 16
 
 
 class ManyTruncated(HealthRule):
@@ -152,7 +153,8 @@ class ManyTruncated(HealthRule):
     def judge(self, history: History) -> HealthFinding | None:
         before, cut = history.early("truncated_share"), history.late("truncated_share")
         made = max((count for _, count in history.points("rollouts")), default=0)
-        if made < _MANY_TRUNCATED_LEAST or not cut >= _MANY_TRUNCATED_MANY:
+        is_short = made < _MANY_TRUNCATED_ROLLOUTS and len(history.points("truncated_share")) < _MANY_TRUNCATED_LEAST
+        if is_short or not cut >= _MANY_TRUNCATED_MANY:
             return None
         if history.cut_by == "design":
             return None  # a part that asks for less than a completion
