@@ -19,11 +19,10 @@ def has_tower(config: Any) -> bool:
 
 def decoder_of(model: Any) -> Any:
     """The module that reads embeddings from left to right."""
-    if has_tower(model.config):
-        return model.get_decoder()
-    if model.base_model is not model:
-        return model.base_model
-    words = model.get_input_embeddings()  # some name another part than they have
+    found = model.get_decoder() if has_tower(model.config) else model.base_model
+    if found is not model and found.get_output_embeddings() is None:
+        return found
+    words = model.get_input_embeddings()  # some name a whole model, or a part that they have not
     return next(each for each in model.modules() if words in each.children())
 
 
