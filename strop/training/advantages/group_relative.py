@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.success import success
 from strop.types import Group, Rollout
 
 # Dr. GRPO's advantage (Liu et al., 2503.20783): each rollout against the mean of its group, without the division.
@@ -82,24 +82,20 @@ class LeaveOneOut(Advantage):
 
 @dataclass(frozen=True)
 class MaximumLikelihood(Advantage):
-    """A = (r - mean) / mean in the group, 0 where nothing succeeded; rewards must not be negative.
+    """A = (s - mean) / mean in the group, 0 where nothing succeeded; s is how right a rollout is, from 0 to 1.
 
     The expected gradient is that of the first G - 1 terms of log p = -sum_k (1 - p)^k / k, p the success rate.
     """
 
     min_group: ClassVar[int] = 2
+    needs_success: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            rewards = np.array([rollout.reward for rollout in group.scored], dtype=np.float64)
-            if (rewards < 0).any():
-                raise ConfigurationError(
-                    f"MaximumLikelihood divides by the mean reward and needs rewards >= 0, got {rewards.min():g} "
-                    f"for task {group.task.id}"
-                )
-            mean = float(rewards.mean()) if len(rewards) else 0.0
-            for rollout, reward in zip(group.scored, rewards, strict=True):
-                rollout.set_advantage(float((reward - mean) / mean) if mean > 0 else 0.0)
+            right = np.array([success(rollout) for rollout in group.scored], dtype=np.float64)
+            mean = float(right.mean()) if len(right) else 0.0
+            for rollout, value in zip(group.scored, right, strict=True):
+                rollout.set_advantage(float((value - mean) / mean) if mean > 0 else 0.0)
 
 
 # Negative control: every rollout gets the advantage of the sibling after it.

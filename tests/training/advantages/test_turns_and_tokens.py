@@ -14,7 +14,7 @@ from strop.training.advantages.gae import Gae
 from strop.training.advantages.group_relative import GroupMean, MaximumLikelihood
 from strop.training.advantages.per_turn import PerRole, TurnMean
 from strop.training.advantages.token_returns import TokenReturns
-from strop.types import Group, Sampling
+from strop.types import SUCCESS, Group, Sampling
 from tests.building import advantages_of, make_group, turn
 
 
@@ -94,8 +94,10 @@ def test_maxrl_by_hand() -> None:
     MaximumLikelihood()([group, lost])
     assert advantages_of(group) == [3.0, -1.0, -1.0, -1.0]
     assert advantages_of(lost) == [0.0, 0.0]
-    with pytest.raises(ConfigurationError, match="rewards >= 0, got -1"):
-        MaximumLikelihood()([make_group([1.0, -1.0])])
+    scaled = make_group([10.0, 1.0])  # on a scale from 1 to 10
+    scaled.rollouts[1].facts[SUCCESS] = 0.0
+    MaximumLikelihood()([scaled])
+    assert advantages_of(scaled) == [1.0, -1.0]
 
 
 def test_maxrl_follows_the_series_of_the_log_success_rate() -> None:
