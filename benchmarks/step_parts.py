@@ -28,7 +28,7 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.templates.chat_template import Template
 from strop.observe.metrics.step_metrics import Tally
-from strop.observe.run_files.metrics_jsonl import Journal
+from strop.observe.run_files.jsonl_journals import Journal
 from strop.run import Run
 from strop.storage import checkpoint
 from strop.storage.ledger.ledger import Ledger
