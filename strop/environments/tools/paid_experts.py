@@ -106,12 +106,12 @@ class AskedExperts(Instrument, Asks):
         return {each.name: each.price for each in self.experts}
 
     @property
-    def description(self) -> str:  # type: ignore[override]
+    def description(self) -> str:
         listed = "; ".join(f"{name}: price {price:g}" for name, price in self.prices.items())
         return f"Ask an expert a question and read its answer. {listed}"
 
     @property
-    def parameters(self) -> str:  # type: ignore[override]
+    def parameters(self) -> str:
         return _parameters(self.prices)
 
     async def call(self, arguments: dict[str, Any]) -> str:
