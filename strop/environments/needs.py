@@ -88,7 +88,8 @@ def problems(run: Run) -> list[str]:
 
 def _unchecked(run: Run) -> list[str]:
     """Environments that rewards ask to check completions, and that have nothing to check them by."""
-    asked = [env for part in inside(run.rewards, Reward) if isinstance(part, HasEnvs) for env in part.envs]
+    checking = [part for part in inside(run.rewards, Reward) if not part.is_relative]  # a vote of siblings checks none
+    asked = [env for part in checking if isinstance(part, HasEnvs) for env in part.envs]
     return list(dict.fromkeys(said for env in asked if env.is_inline and (said := _unable(env))))
 
 
