@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError
 
 from strop.errors import ConfigurationError, DataError
-from strop.models.pictures import MUTUAL
 from strop.types import Picture
 
 if TYPE_CHECKING:  # processes that score completions read tables without torch
@@ -169,6 +168,7 @@ class PictureStore:
     def reader(self, model: Path) -> StoredPictures:
         """Pictures as the image processor of this model folder made them."""
         from strop.models.loading.check_folder import read_json
+        from strop.models.pictures import MUTUAL
 
         is_mutual = read_json(model / "config.json").get("model_type") in MUTUAL
         return StoredPictures(self, processor_key(model), is_mutual)
