@@ -64,7 +64,7 @@ def progress_line(arms: Arms, tokens: int) -> str:
 @contextmanager
 def shown(console: Console, arms: Arms, tokens: int) -> Iterator[Callable[[], None]]:
     """Context that yields a function which refreshes the table; without a terminal it prints a line now and then."""
-    if console.is_terminal:
+    if console.is_terminal and console.file.isatty():  # notebooks force colours, also into a pipe
         with Live(live_table(arms, tokens), console=console, auto_refresh=False) as live:
             yield lambda: live.update(live_table(arms, tokens), refresh=True)
         return
