@@ -18,7 +18,7 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.generate.engines.vllm.vllm_engine import VllmEngine
 from strop.generate.engines.wrappers.load_balanced import Several
-from strop.launch.checks.matmul_precision import problems
+from strop.launch.checks.parts_agree import precision_problems
 from strop.launch.checks.preflight import check
 from strop.models.layers.eight_bit_linear import EightBitLinear, in_eight_bits, rounding
 from strop.models.loading.model_names import model_folder
@@ -50,7 +50,7 @@ def test_its_parts_on_a_gpu() -> None:
     run = jet_rl(Setting(device="cuda"))
     assert isinstance(run.engine, PagedEngine) and isinstance(run.trainer, TorchTrainer)
     assert run.engine.matmul_precision == run.trainer.matmul_precision == "fp8" and run.trainer.device == "cuda"
-    assert not problems(run)
+    assert not precision_problems(run)
 
 
 @pytest.mark.parametrize(
