@@ -80,6 +80,6 @@ def _keep(notebook: Any, path: Path, place: str) -> None:
 def _plain(text: str) -> str:
     """Without what only a terminal shows, and without what tqdm says of packages of Jupyter that are not there."""
     text = "" if "IProgress not found" in text else re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
-    lines = [re.sub(r"^.*\r", "", line) for line in text.removesuffix("\n").split("\n")]
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.removesuffix("\n").split("\n")]
     kept = [line for line in lines if not re.match(r"[\u2800-\u28ff] ", line)]
     return "\n".join(kept) + "\n" if any(line.strip() for line in kept) else ""
