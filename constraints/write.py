@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-USED = "datasets,tensorboard,wandb,trackio,ray,gguf,smollm2,gymnasium,mcp,serve,browser"
+USED = "datasets,tensorboard,wandb,trackio,mlflow,swanlab,pictures,ray,gguf,smollm2,gymnasium,mcp,serve,browser"
 DEV = "benchmark,docs,notebooks,package,dev"
 # file: its first line, what it is for, and how uv is told for which machines
 FILES = {
