@@ -37,10 +37,7 @@ from strop.types import Group, Sampling
 #
 # A second LLM client (meta judge) may rate how far each answer can be trusted; then only the best ones count.
 
-SCORED = (
-    "Score each numbered completion from 0 to 10. Answer with one number for each, in their order and in one row, as "
-    "in 7 3 9"
-)
+SCORED = f"{WANTED} Answer with one number for each, in their order and in one row, as in 7 3 9"
 TRUSTED = "How likely is it that the completion scores these right, from 0 to 100? Answer with the number."
 _VOTING = Sampling(temperature=0.5, max_tokens=512)
 _EXACT = Sampling(temperature=0.0, max_tokens=16)
