@@ -35,7 +35,7 @@ def detectable(half: float, freedom: int | None = None) -> float:
         return half * (1 + _POWER / _SIGMAS)
     z = _POWER
     terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
-    quantile = z + sum(term / float(freedom) ** order for order, term in enumerate(terms, start=1))
+    quantile: float = z + sum(term / float(freedom) ** order for order, term in enumerate(terms, start=1))
     return half * (1 + quantile / student(freedom))
 
 
