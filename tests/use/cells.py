@@ -38,6 +38,7 @@ LATER = {"alp_gmm", "cures", "dots_rr", "lightsearcher", "mssr", "xskill"}  # a 
 # of one table, where a record counts several environments
 OWN = {"adcl_egsr": {"tasks": "16"}, "gdro": {"tasks": "8"}, "sws": {"seeds": "24"}}
 SITUATION = ("env", "model", "temperature", "warmup_steps")  # of `Acts: ... with`: the user's own, not the record's
+_STARVED = "groups were dropped meanwhile"  # of a run that found no group to learn from
 _LONGEST = 300  # letters of a reason
 
 ACTS, REFUSED = "acts", "refused"
@@ -101,7 +102,7 @@ def _play(
                 cell = Cell("silent", "no part was asked anything")
         if warmup:
             return replace(cell, said=f"with warmup_steps={warmup}") if cell.verdict == ACTS else before
-        if cell.verdict not in ("silent", "partly"):
+        if cell.verdict not in ("silent", "partly") and _STARVED not in cell.said:
             break
     return cell
 
