@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from strop.capabilities import inside
 from strop.control.samplers.uniform import Uniform
+from strop.environments import bundled
 from strop.environments.data.rows import also
 from strop.environments.data.table import CATEGORIES, Table
 from strop.environments.wrappers.around import Around
@@ -57,7 +58,8 @@ def measured(envs: tuple[Environment, ...]) -> Reward:
 def categories(envs: tuple[Environment, ...], recipe: str) -> tuple[Environment, ...]:
     """Each table cut into its categories; a table that is alone and has none is refused."""
     found = tuple(part for env in envs for part in (env.by_category() if isinstance(env, Table) else (env,)))
-    if len(found) == 1:
+    of_user = [env for env in found if not type(env).__module__.startswith(bundled.__name__)]
+    if len(found) == 1 and of_user:
         columns = f"add a column `category` (or {also(CATEGORIES)}) with at least 2 values to its rows, or "
         raise ConfigurationError(
             f"{recipe} chooses among environments, and {found[0].name} is one: "

@@ -48,8 +48,8 @@ def answer(prompt):
         return "100: It is a number"
     if "verdict: N" in prompt:
         return "verdict: 1"
-    if "Score each numbered completion" in prompt:
-        return " ".join("5" for _ in re.findall(r"(?m)^\\d+: ", prompt))
+    if "Score each" in prompt:
+        return ", ".join("5" for _ in re.findall(r"(?m)^\\d+: ", prompt))
     return "50"
 '''
 

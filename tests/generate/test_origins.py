@@ -68,7 +68,7 @@ def hostile(name: str, template: Template) -> list[str]:
 def as_before(template: Template, messages: list[Message], tools: tuple[Tool, ...] = ()) -> str:
     """The text that was encoded whole: what transformers' own template gives for raw messages."""
     text: str = template.tokenizer.apply_chat_template(
-        [_as_dict(message) for message in messages],
+        [_as_dict(message, False) for message in messages],
         tools=[_offered(tool) for tool in tools] or None,
         tokenize=False,
         add_generation_prompt=True,
@@ -165,7 +165,7 @@ def test_honest_text_has_the_tokens_that_transformers_gives_it(folder: Path, nam
         [Message("user", other), call, Message("tool", text)],
     ):
         own = template.tokenizer.apply_chat_template(
-            [_as_dict(message) for message in messages],
+            [_as_dict(message, False) for message in messages],
             tools=[_offered(tool) for tool in tools],
             tokenize=True,
             add_generation_prompt=True,

@@ -146,6 +146,7 @@ def test_what_does_not_arrive_in_a_process_stops_the_run_before_it_is_trained_on
     run = build(recipe_named("grpo"), {"model": str(model), "steps": 6, "learning_rate": 1e-3, "lag": lag, **values})
     engine = Tampering(LocalProcess(TorchEngine()), step=2)
     run = replace(run, engine=engine, channel=SharedMemory(), rewards=(ByTokens(),))
+    run.allow_constant_completions = True
     with pytest.raises(DeliveryError, match=r"engine 0 \(Tampering\) samples from weights \w+ after step 2"):
         launch(run, tmp_path, "run")
     with closing(Ledger(tmp_path / "run" / "ledger.db", read_only=True)) as ledger:
@@ -250,6 +251,7 @@ def test_what_does_not_arrive_stops_the_run_within_one_sync(
     values = {"groups_per_step": 2, "group_size": 4, "max_tokens": 12, "heldout_tasks": 2, "heldout_every": 0}
     run = build(recipe_named("grpo"), {"model": str(model), "steps": 6, "learning_rate": 1e-3, "lag": lag, **values})
     run = replace(run, engine=Several((TorchEngine(), engine())), rewards=(ByTokens(),))
+    run.allow_constant_completions = True
     with pytest.raises(DeliveryError, match=rf"engine 1 \({engine.__name__}\) samples from weights \w+ after step "):
         launch(run, tmp_path, "run")
     assert [row["step"] for row in read_rows(tmp_path / "run" / "metrics.jsonl")] == list(range(step))

@@ -173,7 +173,9 @@ def test_tasks_without_answers_are_for_rewards_of_ones_own(tmp_path: Path) -> No
         "tasks.jsonl:1: `answer` is missing (solution, ground_truth or reward_model will do); there is 'prompt', "
         "'hint': columns=PROMPT,ANSWER"
     )
-    assert env.check(env.task(0), "") == 0.0 and Table(env.path, "none").task(0) == env.task(0)
+    assert Table(env.path, "none").task(0) == env.task(0)
+    with pytest.raises(DataError, match=r"has nothing to check completions by: .* `answer` is missing"):
+        env.check(env.task(0), "")
     numbers = Table(env.path, "number")  # to compare completions with each other
     assert not numbers.is_answered and not numbers.pays and numbers.answer("so 7") == "7"
 

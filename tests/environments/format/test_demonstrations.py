@@ -104,7 +104,11 @@ def test_rows_without_a_demonstration_are_counted_before_the_run(tmp_path: Path)
 
 @pytest.mark.parametrize("recipe", ["ghpo", "seele", "guide", "adcl_egsr", "dereason", "sft"])
 def test_recipes_take_their_steps_from_prose(tmp_path: Path, recipe: str) -> None:
-    rows = [{"question": f"How many clips, {n}?", "answer": GSM8K.replace("48", str(n))} for n in range(80)]
+    more = "One is lost. One is found. One is sold. "
+    rows = [
+        {"question": f"How many clips, {n}?", "answer": n % 2 * more + GSM8K.replace("48", str(n)), "level": n % 2}
+        for n in range(80)
+    ]
     check(build(recipe_named(recipe), {"env": table(tmp_path, *rows).path}))
     bare = table(tmp_path, *[{"question": f"{n}+1=?", "answer": str(n + 1)} for n in range(30)]).path
     with pytest.raises(ConfigurationError, match=r"column `(solution|completion|hint|score)`"):

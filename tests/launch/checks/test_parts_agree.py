@@ -23,7 +23,8 @@ LACKING = {
 
 def table(folder: Path) -> str:
     path = folder / "own.jsonl"
-    rows = [{"prompt": f"{n}+7=?", "answer": str(n + 7)} for n in range(40)]
+    worked = "We begin with {} clips. Seven more make {}."
+    rows = [{"prompt": f"{n}+7=?", "answer": str(n + 7), "solution": worked.format(n, n + 7)} for n in range(40)]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return str(path)
 

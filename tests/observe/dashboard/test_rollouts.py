@@ -12,7 +12,7 @@ import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.models.loading.model_names import POCKET
-from strop.observe.report.rollout_page import ReadRollout, conversations
+from strop.observe.report.rollout_page import ReadRollout, conversations, readable
 from strop.observe.report.transcripts import Context, Reader, Token, Utterance
 from strop.storage.ledger.ledger import Ledger
 from strop.types import Group, Message, Task
@@ -122,11 +122,11 @@ def test_an_rollout_that_is_not_there(root: Path) -> None:
     assert part.status_code == 404 and part.headers["content-type"].startswith("text/plain")
 
 
-def test_what_the_model_read_is_shown_with_its_special_tokens(root: Path) -> None:
-    page = guest(root).get("/rollout", params={"id": "0/0", "beside": "nobody"}).text
-    assert "what the model read first" in page
+def test_what_the_model_read_is_shown_with_its_special_tokens() -> None:
     asked = np.array(TOKENIZER.encode("<|user|>1+1=?<|end|>").ids)
-    reader = Reader.of([POCKET])
+    reader, said = Reader.of([POCKET]), rollout(TASK, "0/0", 1.0, turn("2", "<|user|>1+1=?<|end|>"))
+    page = conversations([("one", [readable(said, reader, {})])], unlinked)
+    assert f"what the model read first, {len(asked)} tokens" in page and "&lt;|user|&gt;1+1=?&lt;|end|&gt;" in page
     assert reader.whole(asked) == "<|user|>1+1=?<|end|>" and reader.text(asked) == "1+1=?"
 
 

@@ -21,6 +21,7 @@ from strop.models.tokens.mask_token import canvas_places, mask_token
 from strop.recipes.objective.d1 import AllHidden
 from strop.recipes.objective.echo_env import Echo
 from strop.roles import View
+from strop.training.advantages.constant import Constant
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import WrittenCanvas, canvases
 from strop.training.comparison_groups import packed_steps
@@ -281,6 +282,7 @@ class _Run:
 
     def __init__(self, of: TorchTrainer, epochs: int, minibatches: int = 1) -> None:
         self.trainer, self.epochs, self.minibatches, self.reduction = of, epochs, minibatches, TokenMean()
+        self.advantage = Constant()
 
 
 def steps_of(of: TorchTrainer, objective: Objective, epochs: int, minibatches: int = 1) -> list[list[Batch]]:
