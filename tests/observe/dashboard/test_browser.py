@@ -101,6 +101,7 @@ def seen(chromium: Any, address: str, request: pytest.FixtureRequest) -> Iterato
     seen.page.goto(address)
     yield seen
     home = address.split("/?")[0]
+    seen.page.wait_for_load_state()  # else the width may be that of half a page
     assert seen.wrong == [] and all(url.startswith((home, "data:")) for url in seen.fetched)
     assert seen.page.evaluate("window.pwned") is None
     assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
