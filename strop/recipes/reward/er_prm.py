@@ -26,6 +26,7 @@ from strop.concurrency import together
 from strop.environments.judging.verdict_questions import BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.filter.judges.arithmetic_steps import StepJudge, WorkedSteps
+from strop.filter.rewards.from_environment import Earned
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.policy import Policy
@@ -66,6 +67,16 @@ class PrefixSuccess(Strategy):
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ConfigurationError(f"PrefixSuccess needs samples >= 1, got {self.samples}")
+
+    def problems(self, run: Run) -> list[str]:
+        """Errors: rewards that would judge a verdict's text in place of its label, which is paid in its turn."""
+        if all(isinstance(reward, Earned) for reward in run.rewards):
+            return []
+        named = ", ".join(type(reward).__name__ for reward in run.rewards)
+        return [
+            f"labels of steps are paid by the environment, and here {named} pays: take tasks whose answers are numbers "
+            "or text, without reward= and answer=math"
+        ]
 
     def meet(self, policy: Policy) -> None:
         self._ids = word_ids(policy.template)

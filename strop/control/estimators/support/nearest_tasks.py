@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from strop.control.estimators.support.prompt_embeddings import PromptStates
 from strop.control.estimators.support.recent_outcomes import Support
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class ByTried(PassRateEstimator):
     """Recent outcomes and prompt embeddings of the initial model; subclasses predict from both."""
 
+    needs_success: ClassVar[bool] = True
     _states: PromptStates | None = field(default=None, init=False, repr=False, compare=False)
     _support: Support = field(default_factory=lambda: Support(0), init=False, repr=False, compare=False)
 
