@@ -232,3 +232,9 @@ def test_states_and_masks_to_fill_do_not_go_together(tmp_path: Path) -> None:
     model, tokens = load_model(save_state_model(tmp_path, "lfm2")), torch.arange(4, 8)
     with pytest.raises(RuntimeError, match="read from left to right"):
         hidden_states(model, tokens, torch.arange(4), Packed([4], is_mutual=True))
+
+
+def test_all_weights_have_the_dtype_that_is_asked_for(tmp_path: Path) -> None:
+    """Transformers keeps A_log in float32; what an engine holds is compared byte by byte with what was sent."""
+    model = load_model(save_state_model(tmp_path / "model", "olmo_hybrid"), torch.bfloat16)
+    assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}

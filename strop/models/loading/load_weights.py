@@ -40,6 +40,10 @@ def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | 
     if unpacking:
         _forget_packing(model.config)  # what is trained, saved and sent from here on is plain
         model.is_quantized, model.hf_quantizer, model._weight_conversions = False, None, None
+    if dtype is not None:
+        # transformers keeps some weights in float32 (A_log of OLMo hybrid): weights that are sent have one dtype
+        for weight in (each for each in model.parameters() if each.is_floating_point() and each.dtype != dtype):
+            weight.data = weight.data.to(dtype)
     return model
 
 

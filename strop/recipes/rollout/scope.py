@@ -20,20 +20,22 @@ from typing import ClassVar
 import numpy as np
 
 from strop.concurrency import together
+from strop.environments.format.demonstrations import Works
+from strop.environments.needs import EnvNeed
 from strop.errors import ConfigurationError
-from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
+from strop.filter.judges.arithmetic_steps import Calculations, StepJudge, is_chain
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.policy import Policy
 from strop.generate.turn_ops import cut, handed_on, said
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Player, Strategy
+from strop.roles import Agent, Environment, Player, Strategy
 from strop.run import Run
 from strop.success import is_right
 from strop.training.advantages.group_relative import GroupStandard
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.outside.shaped_probability import ShapedProbability
-from strop.types import Group, IntArray, Message, Origin, Outcome, Rollout, Start
+from strop.types import Group, IntArray, Message, Origin, Outcome, Rollout, Start, Task
 
 # SCOPE's salvage (2602.24110): a failed rollout keeps its right steps, and an expert completes it.
 #
@@ -43,6 +45,18 @@ from strop.types import Group, IntArray, Message, Origin, Outcome, Rollout, Star
 # failed one is pruned. At most half of a group's failures are salvaged.
 
 _RIGHT_FROM = 0.5  # least value of a right step
+
+
+def _calculates(env: Environment, task: Task) -> bool:
+    worked = env.demonstration(task) if isinstance(env, Works) else None
+    return not isinstance(env, Works) or (worked is not None and is_chain(worked.text))
+
+
+_CALCULATIONS = EnvNeed(
+    "solutions in calculations",
+    "the rule that judges steps reads such as 12+3=15 and no prose: add a column `completion` with them to each row",
+    is_met_by=_calculates,
+)
 
 
 @dataclass
@@ -60,6 +74,7 @@ class Salvaged(Strategy):
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     needs_success: ClassVar[bool] = True
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (_CALCULATIONS,)
 
     def __post_init__(self) -> None:
         if not 0 < self.most <= 1:
