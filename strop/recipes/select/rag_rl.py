@@ -111,7 +111,7 @@ PASSAGES = EnvNeed(
     "passages",
     "add the columns `passages` (a list of texts) and `gold` (those that lead to the answer, by place or as texts) to "
     "each row, or use env=passages:LEVEL",
-    is_met_by=lambda env, task: bool(_passages(task)[0]) or env.name == Passages.name,
+    is_met_by=lambda env, task: bool(_passages(task)[0]) or env.name.partition("-")[0] == Passages.name,
 )
 
 
@@ -214,6 +214,8 @@ class Citations(Reward):
     price: float = 2.0  # of each distractor
     form: float = 1.0  # for a chain of thought and a number
     weight: float = 1.0
+
+    env_needs: ClassVar[tuple[EnvNeed, ...]] = (PASSAGES,)
 
     is_inline: ClassVar[bool] = True
 
