@@ -26,6 +26,7 @@ from strop.recipes import parameters_of, recipe_named
 from strop.run import Run
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Metrics
+from tests.use.models import BUILD
 from tests.use.situations import Situation, bring, uses_parts
 from tests.use.stubs import stub
 
@@ -160,7 +161,8 @@ def shortened(warmup: Run | None) -> Run | None:
 
 def sentence(text: str) -> str:
     """One line without places that differ from run to run."""
-    plain = re.sub(r"/\S*/(?=(rows\.jsonl|own\.py))", "", " ".join(text.split()))
+    plain = " ".join(text.replace(f"{BUILD}/", "").split())
+    plain = re.sub(r"/\S*/(?=(rows\.jsonl|own\.py))", "", plain)
     plain = re.sub(
         r"http://127\.0\.0\.1:\d+", "http://STUB", re.sub(r"/dev/shm/\S*?/(?=\w+)|/tmp/\S*?/(?=\w+)", "", plain)
     )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def test_refusals_are_sentences() -> None:
     for key, cell in read_results().items():
         assert cell.verdict in (ACTS, REFUSED, *RED), key
         assert cell.verdict == ACTS or len(cell.said) >= 15, f"{key}: {cell}"
+        assert not re.search(r"(?:^|[\s='\"(])/\w", cell.said), f"{key} names a place of one machine: {cell.said}"
 
 
 def sample() -> list[Key]:
