@@ -108,6 +108,8 @@ def _from_file(name: str, folder: Path | None) -> bytes:
         raise DataError(f"the picture {path} is a link: put the file itself there")
     if not path.is_file():
         raise DataError(f"the picture {path} does not exist")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise DataError(f"the picture {path} lies behind a linked folder: put the file itself below {folder}")
     if path.stat().st_size > MOST_BYTES:
         raise DataError(f"the picture {path} has {path.stat().st_size:,} bytes: at most {MOST_BYTES:,} are read")
     return path.read_bytes()

@@ -79,7 +79,7 @@ def _messages(messages: Iterable[Message]) -> list[dict[str, str]]:
 def _said(turns: Sequence[Turn]) -> list[dict[str, str]]:
     """What follows the task: completions, and what the environment answered between them."""
     return _messages(
-        message for place, turn in enumerate(turns) for message in (*turn.told[: place or 0], turn.message)
+        message for place, turn in enumerate(turns) for message in (*(turn.told if place else ()), turn.message)
     )
 
 

@@ -84,6 +84,17 @@ def test_what_is_no_picture_is_a_sentence(tmp_path: Path, name: str) -> None:
         picture_of(source, tmp_path)
 
 
+def test_a_linked_folder_below_a_table_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "secret.png").write_bytes(png())
+    (tmp_path / "table" / "own").mkdir(parents=True)
+    (tmp_path / "table" / "own" / "one.png").write_bytes(png())
+    (tmp_path / "table" / "linked").symlink_to(tmp_path / "elsewhere")
+    assert picture_of("own/one.png", tmp_path / "table").width == 12
+    with pytest.raises(DataError, match="lies behind a linked folder"):
+        picture_of("linked/secret.png", tmp_path / "table")
+
+
 def test_one_content_has_one_name_wherever_it_comes_from(tmp_path: Path) -> None:
     (tmp_path / "one.png").write_bytes(png())
     found = [picture_of(each, tmp_path) for each in ("one.png", png(), uri(png()), {"bytes": png(), "path": None})]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from strop.training.losses.clip import Clip
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.means import TokenMean
-from strop.types import Group
+from strop.types import Group, Message
 from tests.training.tiny import opened, random_groups, save_llama
 
 
@@ -93,6 +94,15 @@ def test_rows_have_what_the_library_names(groups: list[Group]) -> None:
     mean = np.mean([rollout.reward for rollout in groups[0].rollouts])
     own = [place for place, each in enumerate(inputs["mask"]["data"]) if each]
     assert np.allclose([inputs["advantages"]["data"][place] for place in own], whole.reward - mean)
+
+
+def test_all_that_tools_answered_between_two_completions_is_written(groups: list[Group]) -> None:
+    first, second = (replace(groups[0].rollouts[0].turns[0], message=Message("assistant", each)) for each in "ab")
+    answers = (Message("tool", "one"), Message("tool", "two"))
+    told = replace(second, fresh=False, told=answers)
+    talked = replace(groups[0].rollouts[0], turns=(first, told))
+    row = next(rows_of([replace(groups[0], rollouts=[talked])], "trl"))
+    assert [each["content"] for each in row["completion"]] == ["a", "one", "two", "b"]
 
 
 def test_what_is_no_such_file_is_refused(groups: list[Group], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ successes; of the others those that reach the middle of the file's rewards. Only
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -79,6 +80,8 @@ class Recorded(Environment):
         if not found:
             raise DataError(f"{self.path} holds no episodes: {_NEED}")
         paid = [reward for _, reward in found if reward is not None]
+        if paid and max(paid) <= 0 and min(paid) == max(paid):
+            raise DataError(f"every `reward` in {self.path} is {paid[0]:g}: no episode is a success to learn from")
         middle = (min(paid) + max(paid)) / 2 if paid else 0.0
         solved = [task for task, reward in found if reward is None or reward >= middle]
         return FixedTasks.split(solved, self.heldout_share, self.path)
@@ -148,6 +151,7 @@ def _task(row: Any, place: str, source: str) -> Task:
 
 def _reward(row: Mapping[str, Any], place: str) -> float | None:
     reward = row.get("reward")
-    if reward is not None and (isinstance(reward, bool) or not isinstance(reward, int | float)):
-        raise DataError(f"{place}: `reward` must be a number, got {reward!r}")
+    is_number = isinstance(reward, int | float) and not isinstance(reward, bool) and math.isfinite(reward)
+    if reward is not None and not is_number:
+        raise DataError(f"{place}: `reward` must be a finite number, got {reward!r}")
     return None if reward is None else float(reward)

@@ -81,7 +81,8 @@ async def rehearsed(asked: AskedRewards) -> Rehearsed:
             begun = time.monotonic()  # from here on: what starts a process is no completion
             await asked.paid(task, plain[0].rights[:1])
             if 2 * len(_FORMS) * (time.monotonic() - begun) > _SECONDS:
-                return Rehearsed()  # too slow for all forms, so that nothing is known
+                took = f"{' + '.join(own)} took {time.monotonic() - begun:.1f} s for one completion"
+                return Rehearsed(warning=f"{took}: too slow to try whether it tells right answers from wrong ones")
         formed.append(await _paid(asked, task, [[form.replace("@", text[1]) for form in _FORMS] for text in both]))
         if time.monotonic() - begun > _SECONDS and len(formed) >= _FEWEST:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,9 @@ def test_only_successes_are_replayed(tmp_path: Path) -> None:
         env.task(n, True).messages[0].content for n in range(9)
     }
     assert kept == {f"Open page {n}." for n in range(30) if n % 3}, "the middle of -1 to 1 is 0"
+    assert Recorded(save(tmp_path, [episode(n, reward=1.0) for n in range(30)])).num_tasks() > 20
+    with pytest.raises(DataError, match=r"every `reward` in .* is 0: no episode is a success"):
+        Recorded(save(tmp_path, [episode(n, reward=0.0) for n in range(30)])).num_tasks()
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,8 @@ def test_only_successes_are_replayed(tmp_path: Path) -> None:
         ({"prompt": "a"}, r"seen.jsonl:1: there are no `messages`; need a row for each episode"),
         ({"messages": [{"role": "user", "content": "a"}]}, "the first message is of the user, the last of the user"),
         ({"messages": [{"role": "robot", "content": "a"}]}, "a message needs a `role` of"),
-        (episode(1, reward="good"), "`reward` must be a number, got 'good'"),
+        (episode(1, reward="good"), "`reward` must be a finite number, got 'good'"),
+        (episode(1, reward=math.nan), "`reward` must be a finite number, got nan"),
     ],
 )
 def test_a_file_in_another_format_is_refused_before_the_run(row: dict[str, Any], message: str, tmp_path: Path) -> None:
